@@ -248,9 +248,8 @@ def rank(
 
 def _ranks(est: Estimate, metric: Metric, estimand: Estimand) -> tuple[Array, Array, Array]:
     """Ranks and metrics, shape (draws, agents), and which agents have the same counts on every task."""
-    from scipy.stats import rankdata
-
     draws = np.stack([est.metric_draws(a, metric=metric, estimand=estimand) for a in est.agents], axis=1)
     cells = np.concatenate([est.counts.trials, est.counts.successes], axis=1)
     _, alike = np.unique(cells, axis=0, return_inverse=True)
-    return rankdata(-draws, axis=1), draws, alike.reshape(-1)
+    ahead = sum(np.sign(own[:, None] - draws) for own in draws.T)  # equal ones share the mean of their ranks
+    return (1 + len(est.agents) + ahead) / 2, draws, alike.reshape(-1)

@@ -20,13 +20,14 @@ def apply_metric(p: Array, metric: Metric) -> Array:
     return numerics.plugin_pass_pow_k(p, metric.k) if metric.power else numerics.plugin_pass_at_k(p, metric.k)
 
 
-def sum_of_metric(p: Array, metric: Metric) -> Array:
-    """The metric summed over the last axis."""
-    return sums_of_metrics(p, (metric,))[metric]
+def sums_of_metrics(
+    p: Array, metrics: Sequence[Metric], axis: int = -1, weight: Array | None = None
+) -> dict[Metric, Array]:
+    """Every metric summed over an axis; by multiplication, which between near k is much faster than a power.
 
-
-def sums_of_metrics(p: Array, metrics: Sequence[Metric], axis: int = -1) -> dict[Metric, Array]:
-    """Every metric summed over an axis; by multiplication, which between near k is much faster than a power."""
+    With weights, of shape (tasks,), over the last axis.
+    """
+    whole = p.shape[axis] if weight is None else weight.sum()
     found: dict[Metric, Array] = {}
     for power in (True, False):
         own = {metric.k: metric for metric in metrics if metric.power == power}
@@ -40,8 +41,8 @@ def sums_of_metrics(p: Array, metrics: Sequence[Metric], axis: int = -1) -> dict
             else:
                 for _ in range(done, k):
                     product = np.multiply(product, base, out=None if product is base else product)
-            done, total = k, product.sum(axis=axis)
-            found[own[k]] = total if power else p.shape[axis] - total
+            done, total = k, product.sum(axis=axis) if weight is None else product @ weight
+            found[own[k]] = total if power else whole - total
     return found
 
 

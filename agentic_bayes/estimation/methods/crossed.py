@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.estimation.arithmetic import apply_metric, sum_of_metric
+from agentic_bayes.estimation.arithmetic import apply_metric, sums_of_metrics
 from agentic_bayes.estimation.distribution import Distribution, Weighted
 from agentic_bayes.estimation.engines.grid.axes import logsumexp
-from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power, mean_powers
 from agentic_bayes.estimation.methods.crossed_likelihood import (
     CrossedLikelihood,
     delta_grid,
@@ -29,7 +29,7 @@ from agentic_bayes.numerics import Array
 
 POPULATION_STEP = 0.25  # of δ, for the mean over new tasks
 CHECK_STEP = 0.5  # enough for the checks
-MOST_TASKS = 100  # tasks of one pattern that are drawn one by one; more are scaled up from these
+MOST_ALIKE, MOST_DRAWN = 100, 500  # tasks of one pattern, and in all, that are drawn one by one: more are scaled up
 CHUNK = 512  # points at a time, to bound memory
 BLOCK = 2**18  # of a task × point × δ array, to stay in the processor's cache
 FEW = 5  # attempts up to which moments are kept
@@ -135,31 +135,34 @@ class CrossedPosterior(Posterior):
         return found
 
     @cached_property
-    def _shown(self) -> Array:
-        """The pattern of each task that is drawn one by one, up to 100 of each pattern."""
-        return np.repeat(np.arange(self.likelihood.size.size), np.minimum(self.likelihood.size, MOST_TASKS))
+    def _drawn(self) -> Array:
+        """How many tasks of each pattern are drawn one by one; where not all are, their sums are scaled up."""
+        size = self.likelihood.size
+        most = max((m for m in range(1, MOST_ALIKE + 1) if np.minimum(size, m).sum() <= MOST_DRAWN), default=1)
+        return np.minimum(size, most)
 
     @cached_property
-    def _difficulty(self) -> tuple[Array, dict[int, Array]]:
-        """Draws of δ of the tasks `_shown`, shape (points, tasks), and at every point the weights of large patterns."""
-        likelihood, points = self.likelihood, self.sigma.size
-        sizes = np.bincount(self._shown).tolist()
-        uniform = np.concatenate([self._delta_rng(i).random((2, size, points)) for i, size in enumerate(sizes)], axis=1)
-        large = {
-            i: np.empty((points, likelihood.delta.size), np.float32)
-            for i in np.flatnonzero(likelihood.size > MOST_TASKS).tolist()
-        }
-        deltas = np.empty((points, self._shown.size))
-        with one_blas_thread():
-            for part, weights in likelihood.delta_posteriors(*self.arguments):
-                deltas[part] = self._deltas(weights, self._shown, uniform[:, :, part]).T
-                for i, own in large.items():
-                    own[part] = weights[i]
-        return deltas, large
+    def _shown(self) -> Array:
+        """The pattern of each task that is drawn one by one."""
+        return np.repeat(np.arange(self._drawn.size), self._drawn)
 
-    def _delta_rng(self, pattern: int) -> np.random.Generator:
-        """The random stream of the difficulties of the tasks of a pattern."""
-        return self.rng(1, self.counts.stream, pattern)
+    @cached_property
+    def _difficulty(self) -> Array:
+        """Draws of δ of the tasks `_shown`, shape (points, tasks)."""
+        return self._deltas_of(self._shown)
+
+    def _deltas_of(self, pattern: Array) -> Array:
+        """Draws of δ of tasks of these patterns, in rising order, shape (points, tasks); the same for all agents."""
+        points, sizes = self.sigma.size, np.unique(pattern, return_counts=True)
+        uniform = np.concatenate(
+            [self.rng(1, self.counts.stream, i).random((2, size, points)) for i, size in zip(*sizes, strict=True)],
+            axis=1,
+        )
+        deltas = np.empty((points, pattern.size))
+        with one_blas_thread():
+            for part, weights in self.likelihood.delta_posteriors(*self.arguments):
+                deltas[part] = self._deltas(weights, pattern, uniform[:, :, part]).T
+        return deltas
 
     def _deltas(self, weights: Array, pattern: Array, uniform: Array) -> Array:
         """Draws of δ of tasks of these patterns from weights of its nodes, shape (tasks, points).
@@ -188,54 +191,73 @@ class CrossedPosterior(Posterior):
         passed, failed = (0.5 + half) * kappa + c, (0.5 - half) * kappa + (n - c)
         return np.asarray(own.beta(np.maximum(passed, TINY), np.maximum(failed, TINY)))
 
-    def _pattern_p(self, agent: int, pattern: int, count: int) -> Array:
-        """P of so many tasks of a large pattern, shape (points, count); all agents see the same difficulties."""
-        which, weights = np.full(count, pattern), self._difficulty[1][pattern][None]
-        uniform = self._delta_rng(pattern).random((2, count, self.sigma.size))
-        return self._p_of(agent, which, self._deltas(weights, np.zeros_like(which), uniform).T, pattern)
-
-    def _counts_of(self, agent: int, pattern: int) -> tuple[int, int]:
-        """The agent's c and n on tasks of a pattern."""
-        c, n = (part[self.likelihood.patterns[pattern, agent]] for part in self.likelihood.pairs[agent])
-        return int(c), int(n)
-
     def _drawn_p(self, agent: int) -> Array:
         """P of the tasks `_shown`, shape (points, tasks)."""
-        return self.once(("p", agent), lambda: self._p_of(agent, self._shown, self._difficulty[0]))
+        return self.once(("p", agent), lambda: self._p_of(agent, self._shown, self._difficulty))
 
     def _tasks_values(self, agent: int, metric: Metric) -> Array:
         """The mean over the scored tasks at every point."""
-        size, (_, n) = self.likelihood.size, self.likelihood.pairs[agent]
-        scored = n[self.likelihood.patterns[:, agent]] > 0
-        p, small = self._drawn_p(agent), scored & (size <= MOST_TASKS)
-        total = sum_of_metric(p if small.all() else p[:, small[self._shown]], metric)
-        for pattern in np.flatnonzero(scored & ~small).tolist():
-            # the deviation of a mean over more tasks is smaller, and shared difficulty stays shared
-            centre, sums = self._given_data(agent, pattern, metric), sum_of_metric(p[:, self._shown == pattern], metric)
-            total += size[pattern] * centre + np.sqrt(size[pattern] / MOST_TASKS) * (sums - MOST_TASKS * centre)
-        return np.asarray(np.clip(total / size[scored].sum(), 0, 1))
+        size, (_, n), drawn = self.likelihood.size, self.likelihood.pairs[agent], self._drawn
+        size = np.where(n[self.likelihood.patterns[:, agent]] > 0, size, 0)
+        used = size[self._shown] > 0
+        p = self._drawn_p(agent)
+        # the deviation of a mean over more tasks is smaller, and shared difficulty stays shared
+        weight = np.sqrt(size / drawn)[self._shown[used]]
+        total = sums_of_metrics(p if used.all() else p[:, used], (metric,), weight=weight)[metric]
+        if (size > drawn).any():
+            total += self._beyond(metric)[agent]
+        return np.asarray(np.clip(total / size.sum(), 0, 1))
 
-    def _given_data(self, agent: int, pattern: int, metric: Metric) -> Array:
-        """The mean of the metric on a task of a large pattern, given the data, at every point."""
-        c, n = self._counts_of(agent, pattern)
-        weights, found = self._difficulty[1][pattern], np.empty(self.sigma.size)
-        for start in range(0, found.size, CHUNK):
-            part = slice(start, start + CHUNK)
-            mu, nu = expit_pair(self.theta[part, agent, None] + self.sigma[part, None] * self.likelihood.delta)
-            share, count = (mu, c) if metric.power else (nu, n - c)
-            rho = self.rho[part, agent, None]
-            found[part] = np.sum(weights[part] * mean_power(share, rho, 1 - rho, count, n, metric.k), axis=1)
-        return found if metric.power else 1 - found
+    def _beyond(self, metric: Metric) -> Array:
+        """What makes sums over drawn tasks sums over all: means given the data, shape (agents, points)."""
+        ks = tuple(range(1, FEW + 1)) if metric.k <= FEW else (metric.k,)
+        powers = self.once(("beyond", ks), lambda: self._powers_beyond(ks))[:, 0 if metric.power else 1]
+        found = powers[:, 1 + ks.index(metric.k)]
+        return np.asarray(found if metric.power else powers[:, 0] - found)
+
+    def _powers_beyond(self, ks: tuple[int, ...]) -> Array:
+        """Sums over tasks that are not drawn of 1 and of E p^k and E (1 - p)^k, shape (agents, 2, 1 + ks, points)."""
+        likelihood, size = self.likelihood, self.likelihood.size
+        beyond = (size - np.sqrt(size * self._drawn)).astype(np.float32)
+        found = np.zeros((len(self.counts.agents), 2, 1 + len(ks), self.sigma.size))
+        with one_blas_thread():
+            for part, weights in likelihood.delta_posteriors(*self.arguments):
+                shares = likelihood.by_pair(weights * beyond[:, None, None])
+                for agent, (share, (_, n)) in enumerate(zip(shares, likelihood.pairs, strict=True)):
+                    share *= (n > 0)[:, None, None]
+                    logit = self.theta[part, agent, None] + self.sigma[part, None] * likelihood.delta
+                    found[agent, :, 0, part] = share.sum(axis=(0, 2))
+                    for own, mean in zip(
+                        found[agent], self._mean_powers(agent, expit_pair(logit), ks, part), strict=True
+                    ):
+                        for out, power in zip(own[1:], mean, strict=True):
+                            out[part] = np.einsum("pdn,pdn->d", share, power)
+        return found
+
+    def _mean_powers(
+        self, agent: int, shares: tuple[Array, Array], ks: tuple[int, ...], part: slice
+    ) -> Iterator[Iterator[Array]]:
+        """E p^k, then E (1 - p)^k, for each k given δ and the agent's distinct counts, shape (pairs, points, nodes)."""
+        c, n = (own[:, None, None] for own in self.likelihood.pairs[agent])
+        rho = self.rho[part, agent, None]
+        for share, count in zip(shares, (c, n - c), strict=True):
+            yield (power for _, power in mean_powers(share, rho, 1 - rho, count, n, ks))
 
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (draws, tasks)."""
         place = self.likelihood.place if tasks is None else self.likelihood.place[tasks]
+        asked = np.bincount(place, minlength=self._drawn.size)
+        more = np.flatnonzero(asked > self._drawn)
+        first, held = np.cumsum(self._drawn) - self._drawn, self._drawn_p(agent)
+        if more.size:
+            which = np.repeat(more, asked[more])
+            delta = self._deltas_of(which)
+            many = {i: self._p_of(agent, which[which == i], delta[:, which == i], i) for i in more.tolist()}
 
         def draw(pattern: int, count: int) -> Array:
-            if count > MOST_TASKS:
-                return self._pattern_p(agent, pattern, count)[self.picked]
-            start = int(np.searchsorted(self._shown, pattern))
-            return np.asarray(self._drawn_p(agent)[self.picked, start : start + count])
+            if count > self._drawn[pattern]:
+                return many[pattern][self.picked]
+            return held[self.picked, first[pattern] : first[pattern] + count]
 
         return draws_by_task(place, draw)
 

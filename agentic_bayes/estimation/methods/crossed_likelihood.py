@@ -23,6 +23,7 @@ from agentic_bayes.numerics import Array
 
 SPAN = 6.0  # δ is integrated over ±6
 COARSEST, FINEST = 0.25, 0.01  # steps of its grid; uniform, since Gauss-Hermite nodes are too few where σ is large
+EASY = 0.35  # the step where no task pins δ down
 CELLS = 2**19  # of all tables at a time, so that they stay in the processor's cache
 LEAST, MOST_CELLS = 8, 2**23  # draws at a time for which more are taken, since each call costs; to bound memory
 SAFE = 1e30  # sums of exp within this factor of 1 have lost nothing in single precision
@@ -105,14 +106,15 @@ class CrossedLikelihood:
         cells = int(rows) * self.delta.size
         self._chunk = max(1, CELLS // cells, min(LEAST, MOST_CELLS // cells))
 
-    def needed_step(self, sigma: float, rho: Array) -> float:
-        """The step that resolves every task's posterior of δ.
+    def needed_step(self, sigma: float, rho: Array, coarsest: float = COARSEST) -> float:
+        """The step that resolves every task's posterior of δ, whose least standard deviation s is that at μ = ½.
 
-        1.5 times the smallest standard deviation, with the information of a task at μ = ½ and at half of each ρ.
+        With half of each ρ. It is 1.5 s; above the usual coarsest step .7 s, which also does where σ is larger.
         """
         trials = self.counts.trials
         information = (trials / (1 + np.maximum(trials - 1, 0) * rho[:, None] / 2)).sum(axis=0).max(initial=0)
-        return float(np.clip(1.5 / np.sqrt(1 + sigma**2 / 4 * information), FINEST, COARSEST))
+        least = 1 / np.sqrt(1 + sigma**2 / 4 * information)
+        return float(np.clip(1.5 * least, FINEST, np.clip(0.7 * least, COARSEST, coarsest)))
 
     def __call__(self, *draws: Array) -> Array:
         """Log likelihood at draws of θ, σ, ρ and 1 - ρ, shapes (draws, agents) and, of σ, (draws,)."""
@@ -165,19 +167,28 @@ class CrossedLikelihood:
         for _, tables in self._parts(*draws):
             value, terms, total = self._over_delta(tables)
             terms *= (self.size[:, None] / total)[:, :, None].astype(self._single)
-            share = self._rows[:, :-2].T @ terms.reshape(len(terms), -1)
-            found.append((value, *more(tables, share.reshape(len(share), *terms.shape[1:]))))
+            found.append((value, *more(tables, self._by_row(terms))))
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    def _by_row(self, terms: Array) -> Array:
+        """What the tasks of every pattern have, shape (patterns, draws, δ nodes), summed for each row of the tables."""
+        summed = self._rows[:, :-2].T @ terms.reshape(len(terms), -1)
+        return np.asarray(summed.reshape(len(summed), *terms.shape[1:]))
+
+    def by_pair(self, terms: Array) -> list[Array]:
+        """The same, for each agent by its distinct (c, n)."""
+        return self._of_agents(self._by_row(terms))
+
+    def _of_agents(self, rows: Array) -> list[Array]:
+        """The rows of each agent."""
+        return [rows[start : start + c.size] for start, (c, _) in zip(self.first, self.pairs, strict=True)]
 
     def agent_tables(self, *draws: Array) -> list[Array]:
         """Log likelihood of each agent's distinct (c, n) at every δ, shapes (draws, pairs, δ nodes)."""
         values = np.empty((len(self._row_size), len(draws[0]), self.delta.size), self._single)
         for part, tables in self._parts(*draws):
             values[:, part] = tables.terms[:-2] - tables.tried
-        return [
-            values[start : start + c.size].transpose(1, 0, 2)
-            for start, (c, _) in zip(self.first, self.pairs, strict=True)
-        ]
+        return [own.transpose(1, 0, 2) for own in self._of_agents(values)]
 
     def delta_posteriors(self, *draws: Array) -> Iterator[tuple[slice, Array]]:
         """Posterior weights of δ for tasks of every pattern, some draws at a time, shape (patterns, draws, δ nodes).
@@ -231,49 +242,43 @@ class Tables:
     def __init__(
         self, model: CrossedLikelihood, space: Space, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
     ) -> None:
-        self.model, self.space, single = model, space, model._single
+        self.model, self.space, self.rest, single = model, space, one_minus_rho, model._single
         agents, draws, nodes = theta.shape[1], sigma.size, model.delta.size
-        rho, rest, log_rest = (
-            np.concatenate([part.T, part.T])[:, :, None].astype(single)
-            for part in (rho, one_minus_rho, np.log(one_minus_rho))
-        )
-        self.rho, self.rest = rho, rest
-        logit, log_share, self.share, self.part = (
-            space(name, (2 * agents, draws, nodes), single) for name in ("logit", "log", "share", "part")
-        )
+        odds = (rho / one_minus_rho).T[:, :, None].astype(single)
+        self.odds = np.concatenate([odds, odds])  # ρ/(1-ρ): what 1-ρ multiplies cancels, as each trial passes or fails
+        log_share, self.share = (space(name, (2 * agents, draws, nodes), single) for name in ("log", "share"))
         # of every agent's success, then of its failure: each share without loss of digits
         success, failure = slice(None, agents), slice(agents, None)
+        logit, share, rest = space("logit", (agents, draws, nodes), single), self.share[success], self.share[failure]
         np.multiply(sigma.astype(single)[:, None], model.delta.astype(single), out=logit[0])
-        np.add(logit[0].copy(), theta.T.astype(single)[:, :, None], out=logit[success])
-        np.clip(logit[success], -STEEPEST, STEEPEST, out=logit[success])
-        np.negative(logit[success], out=logit[failure])
-        np.exp(logit[failure], out=self.share[success])
-        np.exp(logit[success], out=self.share[failure])
-        self.share += 1
-        np.log(self.share, out=log_share)
-        np.subtract(log_rest, log_share, out=log_share)
-        np.reciprocal(self.share, out=self.share)
-        np.multiply(self.share, rest, out=self.part)
-        found = model._outcomes(self.part, rho, log_share, space, "outcomes")
+        np.add(logit[0].copy(), theta.T.astype(single)[:, :, None], out=logit)
+        np.clip(logit, -STEEPEST, STEEPEST, out=logit)
+        np.negative(logit, out=rest)
+        np.exp(rest, out=rest)
+        np.add(rest, 1, out=share)
+        np.log(share, out=log_share[success])
+        np.negative(log_share[success], out=log_share[success])
+        np.subtract(log_share[success], logit, out=log_share[failure])
+        np.reciprocal(share, out=share)
+        rest *= share
+        found = model._outcomes(self.share, self.odds, log_share, space, "outcomes")
         rows = len(found) // 2
         self.terms = space("terms", (rows + 2, draws, nodes), single)  # without what does not depend on δ
         np.add(found[:rows], found[rows:], out=self.terms[:rows])
         self.terms[rows], self.terms[rows + 1] = model.log_weight, 1
-        self.tried = model._total(rest[success], rho[success], log_rest[success], space, "tried")
+        self.one = np.ones_like(odds)
+        self.tried = model._total(self.one, odds, np.zeros_like(odds), space, "tried")
 
     def slopes(self, share: Array) -> tuple[Array, ...]:
         """Derivatives with respect to θ, σ and ρ, given how much each row counts."""
-        model, agents = self.model, len(self.rho) // 2
-        rho, rest = self.rho[:agents], self.rest[:agents]
-        plain, weighted = model._outcomes.slopes(np.concatenate([share, share]), self.part, self.rho, self.space)
-        tried, tried_j = model._total.slopes(share, rest, rho, self.space)
-        # d(μ(1-ρ))/dθ
-        by_logit = self.share[:agents] * self.share[agents:] * rest * (plain[:agents] - plain[agents:])
-        change = weighted - self.share * plain
-        by_rho = change[:agents] + change[agents:] - tried_j + tried
-        by_theta, by_rho = (part.sum(axis=2, dtype=np.float64).T for part in (by_logit, by_rho))
+        model, agents = self.model, len(self.one)
+        plain, weighted = model._outcomes.slopes(np.concatenate([share, share]), self.share, self.odds, self.space)
+        tried = model._total.slopes(share, self.one, self.odds[:agents], self.space)[1]
+        by_logit = self.share[:agents] * self.share[agents:] * (plain[:agents] - plain[agents:])
+        by_odds = weighted[:agents] + weighted[agents:] - tried
+        by_theta, by_odds = (part.sum(axis=2, dtype=np.float64).T for part in (by_logit, by_odds))
         by_sigma = np.sum(by_logit * model.delta, axis=(0, 2), dtype=np.float64)
-        return by_theta, np.asarray(by_sigma), by_rho
+        return by_theta, np.asarray(by_sigma), by_odds / self.rest**2
 
 
 class _RisingSums:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from agentic_bayes.estimation.distribution import Stats
-from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.estimation.methods.crossed import CHUNK, CrossedPosterior
-from agentic_bayes.estimation.methods.crossed_likelihood import expit_pair
 from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.judged import CHANCE
 from agentic_bayes.estimation.methods.judged_likelihood import JudgedCrossedLikelihood
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 
@@ -96,21 +95,20 @@ class JudgedCrossedPosterior(CrossedPosterior):
                 failed[part, here] += n - z
         return np.asarray(own.beta(np.maximum(passed, TINY), np.maximum(failed, TINY)))
 
-    def _given_data(self, agent: int, pattern: int, metric: Metric) -> Array:
-        kind = int(self.likelihood.patterns[pattern, agent])
-        n = int(self.likelihood.pairs[agent][1][kind])
-        weights, found = self._difficulty[1][pattern], np.zeros(self.sigma.size)
-        for start in range(0, found.size, CHUNK):
-            part = slice(start, start + CHUNK)
-            mu, nu = expit_pair(self.theta[part, agent, None] + self.sigma[part, None] * self.likelihood.delta)
-            rho, share = self.rho[part, agent, None], mu if metric.power else nu
-            kappa = 1 / rho - 1
-            truths = self._truths(agent, kind, mu * kappa, nu * kappa, part)
+    def _mean_powers(
+        self, agent: int, shares: tuple[Array, Array], ks: tuple[int, ...], part: slice
+    ) -> Iterator[Iterator[Array]]:
+        rho, trials = self.rho[part, agent, None], self.likelihood.pairs[agent][1].tolist()
+        found = np.empty((2, len(ks), len(trials), *shares[0].shape))
+        alpha, beta = (share * (1 / rho - 1) for share in shares)
+        for kind, n in enumerate(trials):
+            truths = self._truths(agent, kind, alpha, beta, part)
             truths /= truths.sum(axis=0)
-            for z in range(n + 1):
-                mean = mean_power(share, rho, 1 - rho, z if metric.power else n - z, n, metric.k)
-                found[part] += np.sum(weights[part] * truths[z] * mean, axis=1)
-        return found if metric.power else 1 - found
+            right = np.arange(n + 1)[:, None, None]
+            for own, share, count in zip(found, shares, (right, n - right), strict=True):
+                for out, (_, power) in zip(own, mean_powers(share, rho, 1 - rho, count, n, ks), strict=True):
+                    np.einsum("zdn,zdn->dn", truths, power, out=out[kind])
+        yield from map(iter, found)
 
     # -- the judge ----------------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ def mean_power(mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, k: i
 
 
 def mean_powers(
-    mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, ks: Iterable[int]
+    mu: Array, rho: Array, one_minus_rho: Array, c: int | Array, n: int | Array, ks: Iterable[int]
 ) -> Iterator[tuple[int, Array]]:
     """Each k, in rising order, and its `mean_power`: a product starts from the one before it."""
     passed, tried = one_minus_rho * mu + c * rho, one_minus_rho + n * rho

@@ -11,7 +11,7 @@ from agentic_bayes.estimation.engines.importance.normal_scale import (
     of_distribution,
 )
 from agentic_bayes.estimation.engines.importance.shared_strength import SMOOTH, SharedStrength
-from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood, expit_pair
+from agentic_bayes.estimation.methods.crossed_likelihood import EASY, CrossedLikelihood, expit_pair
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.numerics import Array
 
@@ -110,7 +110,7 @@ class Target:
     def refine(self, u: Array) -> bool:
         """Take the δ grid that the parameters at u need; whether it is finer than the one before."""
         _, sigma, rho, _ = self.parameters(u[None])
-        before, step = self.likelihood.step, self.likelihood.needed_step(float(sigma[0]), rho[0])
+        before, step = self.likelihood.step, self.likelihood.needed_step(float(sigma[0]), rho[0], EASY)
         self.likelihood.set_step(step)
         return step < before
 
