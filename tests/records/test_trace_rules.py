@@ -90,6 +90,31 @@ def test_other_things_of_unknown_kinds_are_counted_in_a_warning(read):
     assert found.conversation[0].assistant == "Rain."
 
 
+@pytest.mark.parametrize(("item", "what"), [(0, "are no messages .1."), ({"answer": "Snow."}, "without content .1.")])
+def test_what_is_no_message_among_messages_is_counted_and_the_others_are_read(read, item, what):
+    """One odd item does not turn a dialogue into data; an answer that is only spoken is one."""
+    said = {"role": "assistant", "content": None, "audio": {"transcript": "Rain."}}
+    about = {"type": "GENERATION", "id": "g", "traceId": "t", "startTime": "2026-01-01T00:00:00Z"}
+    with pytest.warns(DoubtfulRecords, match=what):
+        (found,) = read(about | {"input": [{"role": "user", "content": "Weather?"}, item], "output": said})
+    (turn,) = found.conversation
+    assert (turn.query, turn.assistant) == ("Weather?", "Rain.")
+
+
+def test_a_program_that_returns_blank_text_though_its_model_answered_is_doubtful(read):
+    """The user got the blank, so that it is the answer."""
+    outer = {"id": "a", "trace_id": "t", "run_type": "chain", "name": "n", "inputs": {"question": "?"}, "outputs": " "}
+    inner = outer | {
+        "id": "b",
+        "parent_run_id": "a",
+        "run_type": "llm",
+        "outputs": {"role": "assistant", "content": "!"},
+    }
+    with pytest.warns(DoubtfulRecords, match="returned blank text though its model had answered .*: 1"):
+        (found,) = read(*(one | {"start_time": "2026-01-01T00:00:00Z"} for one in (outer, inner)))
+    assert found.conversation[0].assistant == " "
+
+
 def test_a_call_of_a_tool_that_the_provider_runs_is_a_call(read):
     """An item of the Responses API holds the call, and perhaps its result."""
     item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "Oslo"}}

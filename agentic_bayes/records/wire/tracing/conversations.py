@@ -18,6 +18,7 @@ _DOUBTS = {
     "several": "traces with several agent runs, each read as one turn from first query to last answer",
     "mixed": "traces that name several conversations (the first name was used)",
     "tasks": "traces that name several tasks (the first name was used)",
+    "blank": "traces whose outermost step returned blank text though its model had answered (the blank is the answer)",
     "orphans": "tool results left out because they belong to no recorded call",
 }
 

@@ -245,6 +245,9 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
     counts["several"] += sum(span.kind == "agent" for span in outer) > 1 and not trace.one_run
     query, asking = _query(steps)
     answer = _last_said(steps)
+    counts["blank"] += (
+        bool(main) and answer is not None and not answer.strip() and bool((_answer(main[-1]) or "").strip())
+    )
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
     scores = _scores(ratings)
     chosen = chosen_score({name: score["value"] for name, score in scores.items()}, options)
