@@ -174,6 +174,22 @@ def test_of_several_drafts_the_first_is_the_answer_and_this_is_said(read):
     with pytest.warns(DoubtfulRecords, match="several drafts of a message .1."):
         (turn,) = read(exported([span("a", "", 1, kinds("LLM") | values)]))[0].conversation
     assert (turn.query, turn.assistant) == ("Weather?", "one")
+    one = chat("a", "", 1, [QUERY], [])
+    choices = [{"role": "assistant", "parts": [part(text)], "finish_reason": "stop"} for text in ("one", "two")]
+    one["attributes"][-1:] = pairs({"gen_ai.output.messages": json.dumps(choices)})
+    with pytest.warns(DoubtfulRecords, match="several drafts of a message .1."):
+        (turn,) = read(exported([one]))[0].conversation
+    assert turn.assistant == "one"
+
+
+def test_a_trace_whose_models_are_asked_different_things_is_doubtful(read):
+    """Two turns of a session in one trace, or a call that makes a title, are not the steps of one turn."""
+    again = [QUERY, {"role": "assistant", "parts": [part("Rain.")]}, {"role": "user", "parts": [part("And now?")]}]
+    with pytest.warns(DoubtfulRecords, match="model calls were asked different things .*: 1"):
+        (found,) = read(
+            exported([chat("a", "", 1, [QUERY], [part("Rain.")]), chat("b", "", 2, again, [part("Snow.")])])
+        )
+    assert [(turn.query, turn.assistant) for turn in found.conversation] == [("And now?", "Snow.")]
 
 
 def test_log_records_alone_are_model_calls(read):

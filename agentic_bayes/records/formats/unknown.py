@@ -26,7 +26,10 @@ _MAGIC = {
 }
 # how the types of events begin that Anthropic's API and OpenAI's Responses API stream, and what adds them up
 _EVENTS = ("message_start", "content_block_", "response.")
-_WHOLE = "stream.get_final_message() of Anthropic's SDK, stream.get_final_response() of OpenAI's"
+_WHOLE = (
+    "save the whole reply, with its request's messages "
+    "(stream.get_final_message() of Anthropic's SDK, stream.get_final_response() of OpenAI's)"
+)
 _MARKUP = re.compile(r"\s*<(\?xml|!DOCTYPE|[A-Za-z]+[ >/])")
 _YAML = re.compile(r"\s*(---|- |[\w.-]+:(\s|$))")
 _SHOWN = 8
@@ -140,7 +143,7 @@ def by_record(record: Any, name: str) -> str:
     if found := _known(record.keys(), name):
         return found
     if str(record.get("type")).startswith(_EVENTS):
-        return f"it looks like the events of a streamed reply: save the whole reply, with its request's messages ({_WHOLE})"
+        return f"it looks like the events of a streamed reply: {_WHOLE}"
     for key, item in record.items():
         if isinstance(item, list) and item and isinstance(item[0], Mapping) and {"role", "content"} <= item[0].keys():
             lines = (
