@@ -247,3 +247,15 @@ def test_states_that_continue_each_other_are_one_run_and_equal_words_are_not(rea
     assert broken.conversation[0].error
     assert whole.conversation[0].assistant == "!"
     assert len(read(*states("1", "2"), *states("3", "4"))) == 2
+    assert len(read([*states("1", "2"), *states("3", "4")])) == 2
+
+
+def test_updates_of_a_stream_may_be_the_items_of_a_list(read):
+    """As ``json.dump(list(graph.stream(…)))`` writes them, however few they are."""
+    updates = [
+        {"start": {"messages": [{"type": "human", "content": "?", "id": "1"}]}},
+        {"model": {"messages": [{"type": "ai", "content": "!", "id": "2"}]}},
+    ]
+    for lines in (updates, [["updates", one] for one in updates]):
+        (found,) = read(lines)
+        assert [(t.query, t.assistant) for t in found.conversation] == [("?", "!")]
