@@ -251,11 +251,11 @@ def test_states_that_continue_each_other_are_one_run_and_equal_words_are_not(rea
 
 
 def test_updates_of_a_stream_may_be_the_items_of_a_list(read):
-    """As ``json.dump(list(graph.stream(…)))`` writes them, however few they are."""
+    """As ``json.dump(list(graph.stream(…)))`` writes them, however few they are; lines may begin with no subgraph."""
     updates = [
         {"start": {"messages": [{"type": "human", "content": "?", "id": "1"}]}},
         {"model": {"messages": [{"type": "ai", "content": "!", "id": "2"}]}},
     ]
-    for lines in (updates, [["updates", one] for one in updates]):
-        (found,) = read(lines)
+    for lines in ([updates], [[["updates", one] for one in updates]], [[[], one] for one in updates]):
+        (found,) = read(*lines)
         assert [(t.query, t.assistant) for t in found.conversation] == [("?", "!")]

@@ -29,7 +29,7 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if shape.is_list:  # a tuple of the mode or the subgraph, and what it gave
         item = shape.item
-        subgraph = isinstance(item, list) and bool(item) and all(isinstance(one, str) and ":" in one for one in item)
+        subgraph = isinstance(item, list) and all(isinstance(one, str) and ":" in one for one in item)
         if subgraph or _is_mode(item) or (isinstance(item, list) and bool(item) and _is_mode(item[0])):
             return True
     part = shape.item if shape.is_list else shape.values
