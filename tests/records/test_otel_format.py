@@ -595,6 +595,7 @@ def test_a_result_unlike_that_of_its_call_belongs_to_none(read):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)  # two minutes alone, more where others want the same cores
 @pytest.mark.parametrize("shape", ["chats", "chats with ids", "chain of chats", "tools", "chain of tools", "scores"])
 def test_time_and_memory_grow_with_the_number_of_spans_in_a_trace(read, shape):
     """60,000, side by side or one in the other: four times as many take four times as much, not sixteen times."""

@@ -360,6 +360,7 @@ def test_a_dialogue_is_the_same_whatever_tool_traced_it(name, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)  # a minute alone, more where others want the same cores
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_time_for_a_turn_of_many_calls_grows_with_their_number(name, tmp_path):
     """With 60,000 calls at once: four times as many take four times as much, not sixteen times."""
