@@ -260,6 +260,7 @@ def test_scores_off_the_scale_are_not_left_out(run):
 RESULTS = [path for path in sorted((FILES / "evidence/results/files").glob("*.*")) if path.suffix != ".md"]
 
 
+@pytest.mark.filterwarnings("ignore:evals_df has one row")
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.name)
 def test_the_command_for_a_file_of_results_works_when_it_is_pasted(run, path):
     """Whatever the tool, whichever of its scores would count."""
