@@ -30,6 +30,7 @@ from agentic_bayes.outcomes.rows import (
 )
 from agentic_bayes.outcomes.table_advice import (
     ambiguous,
+    check_misspelt,
     check_required,
     check_roles,
     check_wide,
@@ -172,6 +173,8 @@ def outcomes_from_table(
         threshold=threshold,
     )
     check_roles(opened.source, roles.columns())
+    if wide is None:
+        check_misspelt(opened, roles.columns().values())
     read = _read(opened, roles, wide)
     if read.findings.problems and (careful := opened.careful()) is not None:
         opened = careful

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -173,6 +174,23 @@ def check_roles(source: str, roles: Mapping[str, str]) -> None:
     for role, column in roles.items():
         if (before := first.setdefault(column, role)) != role:
             raise InvalidArgument(f"{source}: column {column!r} cannot be both {before} and {role}")
+
+
+def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
+    """Refuse rows that have a value under a name like that of a column, and none in the column itself."""
+    names = set(used)
+    if not isinstance(opened, LocalTable):
+        return
+    others = {other.lower(): other for other in opened.names if other not in names}
+    for name in names & set(opened.names):
+        for near in difflib.get_close_matches(name.lower(), others, cutoff=0.8):
+            pairs = zip(opened.columns[name], opened.columns[others[near]], strict=True)
+            blank = [(tables.is_blank(cell), tables.is_blank(other)) for cell, other in pairs]
+            if (True, False) in blank and (False, False) not in blank:
+                raise OutcomesError(
+                    f"{opened.source}: {opened.place(blank.index((True, False)))} has {others[near]!r} and no {name!r}, "
+                    f"as {blank.count((True, False)):,} of {len(blank):,} rows: call it {name!r} in all of them"
+                )
 
 
 def doubts(opened: OpenTable, agents: Sequence[str], tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
