@@ -183,7 +183,7 @@ def outcomes_from_table(
     agents, tasks = read.counted.agents, read.counted.tasks
     named_agents = roles.agent is not None or wide == "agents"
     said = [*read.findings.doubts, *similar(agents, agent)]
-    warn(opened.source, [*said, *doubts(opened, agents, tasks, agent, named=named_agents)])
+    warn(opened.source, [*said, *doubts(opened, tasks, agent, named=named_agents)])
     attrs: dict[str, Any] = {"unit": "conversation", "indicator": counts[0] if counts else str(correct)}
     if threshold is not None:
         attrs["threshold"] = threshold

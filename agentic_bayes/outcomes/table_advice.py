@@ -187,13 +187,14 @@ def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
             pairs = zip(opened.columns[name], opened.columns[others[near]], strict=True)
             blank = [(tables.is_blank(cell), tables.is_blank(other)) for cell, other in pairs]
             if (True, False) in blank and (False, False) not in blank:
+                place, rows = opened.place(blank.index((True, False))), blank.count((True, False))
                 raise OutcomesError(
-                    f"{opened.source}: {opened.place(blank.index((True, False)))} has {others[near]!r} and no {name!r}, "
-                    f"as {blank.count((True, False)):,} of {len(blank):,} rows: call it {name!r} in all of them"
+                    f"{opened.source}: {place} has {others[near]!r} and no {name!r}, as {rows:,} of {len(blank):,} "
+                    f"rows: call it {name!r} in all of them"
                 )
 
 
-def doubts(opened: OpenTable, agents: Sequence[str], tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
+def doubts(opened: OpenTable, tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
     """What may be wrong although the table can be read: sums among the tasks, agents in a column of another name."""
     if sums := [task for task in tasks if len(tasks) > 1 and task.strip().lower() in _SUMS]:
         yield f"task {sums[0]!r} counts as a task: if it sums up the others, leave its rows out"
