@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from agentic_bayes.records.roles import named
 from agentic_bayes.records.sources import Problems, Source, find_sources
 from agentic_bayes.records.survey import Survey, survey
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
+from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS
 from agentic_bayes.reports.record_tables import survey_lines
 from agentic_bayes.result_table import Table
 
@@ -42,6 +43,7 @@ class LogFields:
     values: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))  # path → record → value
     known: dict[str, list[str | None]] = field(default_factory=lambda: defaultdict(list))  # role → value per record
     folders: list[str] = field(default_factory=list)  # of each record
+    scores: dict[str, None] = field(default_factory=dict)  # names of the scores of the records and their turns
 
     def everywhere(self) -> dict[str, list[str]]:
         """The paths that every record has, with their values."""
@@ -66,12 +68,24 @@ def describe_logs(paths: Sequence[str]) -> Description:
     agent = next((one.source for one in proposals if one.role == "agent" and one.source == _BY_FOLDER), None)
     if agent:
         del fields["agent"]
-    overview, skip = _tried(paths, fields, agent)
+    reading = ReadOptions(fields)
+    overview, skip = _tried(paths, reading, agent)
+    if len(found.scores) > 1 and not overview.recorded and not overview.n_problems:
+        tried = ((name, *_tried(paths, replace(reading, scorer=name), agent)) for name in found.scores)
+        if chosen := next((one for one in tried if one[1].recorded and not one[1].n_problems), None):
+            scorer, overview, skip = chosen
+            reading = replace(reading, scorer=scorer)
+            others = ", ".join(name for name in found.scores if name != scorer)
+            reason = f"of {plural(len(found.scores), 'score')}, the first that can be read; --scorer chooses: {others}"
+            proposals.append(Proposal(role="score", source=scorer, reason=reason))
+    off_scale = any(_OFF_SCALE in problem.message for problem in overview.problems)
     options: dict[str, Any] = {
         "agent": agent,
         "fields": ",".join(f"{role}={path}" for role, path in fields.items()) or None,
+        "scorer": reading.scorer,
+        "scale": "LOW,HIGH" if off_scale else None,
+        "skip_bad": skip or None,
     }
-    options |= {"skip_bad": skip or None}
     more: dict[str, Any] = {}
     references = None
     if overview.recorded:
@@ -86,8 +100,8 @@ def describe_logs(paths: Sequence[str]) -> Description:
             Proposal(role="references", source=references, reason="a table whose tasks are those of the logs")
         )
         more["references"] = references
-    reading = {"agent": agent, "fields": fields or None, "on_error": "skip" if skip else None}
-    code = ["import agentic_bayes as ab", f"conversations = {_reading(paths, reading)}"]
+    given = {"agent": agent, "fields": fields or None, "scorer": reading.scorer, "on_error": "skip" if skip else None}
+    code = ["import agentic_bayes as ab", f"conversations = {_reading(paths, given)}"]
     code += (
         [f"conversations = {call_of('ab.join_references', references)}".replace("(", "(conversations, ", 1)]
         if references
@@ -139,14 +153,16 @@ def _reading(paths: Sequence[str], options: Mapping[str, Any]) -> str:
     return call.replace(one, several, 1)
 
 
-def _tried(paths: Sequence[str], fields: Mapping[str, str], agent: str | None) -> tuple[Survey, bool]:
-    """What reading it so gives; bad records are left out if that is needed."""
-    options = ReadOptions(fields)
+def _tried(paths: Sequence[str], options: ReadOptions, agent: str | None) -> tuple[Survey, bool]:
+    """What reading it so gives; bad records are left out if that is needed, but not those with scores off the scale."""
     whole = survey(paths, agent=agent, options=options)
-    if not whole.n_problems:
+    if not whole.n_problems or any(_OFF_SCALE in problem.message for problem in whole.problems):
         return whole, False
     partly = survey(paths, agent=agent, options=options, skip=True)
     return partly, True
+
+
+_OFF_SCALE = "the ends of its scale"
 
 
 def _fields_of(sources: Sequence[Source]) -> LogFields:
@@ -168,6 +184,7 @@ def _fields_of(sources: Sequence[Source]) -> LogFields:
             turns = record.get("conversation") or [{}]
             last = turns[-1] if isinstance(turns[-1], Mapping) else {}
             reference = last.get("ground_truth_assistant")
+            found.scores |= dict.fromkeys(_scores_in(record.get("metadata"), *turns))
             task = record.get("task_id")
             for role, value in (
                 ("agent", None if own == source.origin.own_agent else own),
@@ -178,6 +195,14 @@ def _fields_of(sources: Sequence[Source]) -> LogFields:
             ):
                 found.known[role].append(None if value is None else str(value))
     return found
+
+
+def _scores_in(about: Any, *turns: Any) -> Iterator[str]:
+    """The names of the scores of a record, which its metadata hold as metrics, and of its turns."""
+    yield from (about.get(RECORDED_METRICS) or ()) if isinstance(about, Mapping) else ()
+    for turn in turns:
+        scores = at_path(turn, "metadata.scores")
+        yield from scores if isinstance(scores, Mapping) else ()
 
 
 def _plain_values(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -229,7 +254,7 @@ def _proposals(found: LogFields) -> Iterator[Proposal]:
 
 
 _NATIVE = frozenset(
-    {"session_id", "assistant_id", "task_id", "ground_truth_assistant", "language", "context", "format"}
+    {"session_id", "assistant_id", "task_id", "ground_truth_assistant", "language", "context", "format", NOT_SCORED}
 )
 
 

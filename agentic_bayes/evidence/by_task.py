@@ -25,9 +25,13 @@ def join_by_task(
     field: str,
     what: str,
     replace: bool,
+    way: str = "",
     every_task: bool = False,
 ) -> Iterator[Conversation]:
-    """The conversations with `field` of their turns as `wanted`; `every_task` warns of tasks without it."""
+    """The conversations with `field` of their turns as `wanted`.
+
+    `way` ends the message about a row that names no turn where there are several; `every_task` warns of tasks without.
+    """
     by_task: dict[str, dict[TurnPlace, Any]] = {}
     for (task, place), value in wanted.items():
         by_task.setdefault(task, {})[place] = value
@@ -46,7 +50,7 @@ def join_by_task(
             continue
         met.add(task)
         where = f"{source}: task {task!r}, session {conversation.session_id!r}"
-        turns = _turns_with(conversation, places, where, field=field, what=what, replace=replace)
+        turns = _turns_with(conversation, places, where, field=field, what=what, way=way, replace=replace)
         yield conversation.model_copy(update={"conversation": tuple(turns)})
     if met and not met & by_task.keys():
         raise EvidenceError(
@@ -70,7 +74,14 @@ def _is_free(turn: Interaction, field: str) -> bool:
 
 
 def _turns_with(
-    conversation: Conversation, places: Mapping[TurnPlace, Any], where: str, *, field: str, what: str, replace: bool
+    conversation: Conversation,
+    places: Mapping[TurnPlace, Any],
+    where: str,
+    *,
+    field: str,
+    what: str,
+    way: str,
+    replace: bool,
 ) -> list[Interaction]:
     turns = list(conversation.conversation)
     done: set[int] = set()
@@ -84,7 +95,7 @@ def _turns_with(
             if place is None:
                 raise EvidenceError(
                     f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}; {what} for one turn "
-                    "says nothing of the others, so give one row per turn"
+                    f"says nothing of the others, so give one row per turn{way}"
                 )
             if isinstance(place, int):
                 raise EvidenceError(f"{where}: has no turn {place + 1}; it has {len(turns)} turns: {have}")

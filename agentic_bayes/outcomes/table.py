@@ -30,6 +30,7 @@ from agentic_bayes.outcomes.rows import (
 )
 from agentic_bayes.outcomes.table_advice import (
     ambiguous,
+    check_misspelt,
     check_required,
     check_roles,
     check_wide,
@@ -172,6 +173,8 @@ def outcomes_from_table(
         threshold=threshold,
     )
     check_roles(opened.source, roles.columns())
+    if wide is None:
+        check_misspelt(opened, roles.columns().values())
     read = _read(opened, roles, wide)
     if read.findings.problems and (careful := opened.careful()) is not None:
         opened = careful
@@ -180,7 +183,7 @@ def outcomes_from_table(
     agents, tasks = read.counted.agents, read.counted.tasks
     named_agents = roles.agent is not None or wide == "agents"
     said = [*read.findings.doubts, *similar(agents, agent)]
-    warn(opened.source, [*said, *doubts(opened, agents, tasks, agent, named=named_agents)])
+    warn(opened.source, [*said, *doubts(opened, tasks, agent, named=named_agents)])
     attrs: dict[str, Any] = {"unit": "conversation", "indicator": counts[0] if counts else str(correct)}
     if threshold is not None:
         attrs["threshold"] = threshold

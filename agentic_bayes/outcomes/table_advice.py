@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -175,7 +176,25 @@ def check_roles(source: str, roles: Mapping[str, str]) -> None:
             raise InvalidArgument(f"{source}: column {column!r} cannot be both {before} and {role}")
 
 
-def doubts(opened: OpenTable, agents: Sequence[str], tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
+def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
+    """Refuse rows that have a value under a name like that of a column, and none in the column itself."""
+    names = set(used)
+    if not isinstance(opened, LocalTable):
+        return
+    others = {other.lower(): other for other in opened.names if other not in names}
+    for name in names & set(opened.names):
+        for near in difflib.get_close_matches(name.lower(), others, cutoff=0.8):
+            pairs = zip(opened.columns[name], opened.columns[others[near]], strict=True)
+            blank = [(tables.is_blank(cell), tables.is_blank(other)) for cell, other in pairs]
+            if (True, False) in blank and (False, False) not in blank:
+                place, rows = opened.place(blank.index((True, False))), blank.count((True, False))
+                raise OutcomesError(
+                    f"{opened.source}: {place} has {others[near]!r} and no {name!r}, as {rows:,} of {len(blank):,} "
+                    f"rows: call it {name!r} in all of them"
+                )
+
+
+def doubts(opened: OpenTable, tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
     """What may be wrong although the table can be read: sums among the tasks, agents in a column of another name."""
     if sums := [task for task in tasks if len(tasks) > 1 and task.strip().lower() in _SUMS]:
         yield f"task {sums[0]!r} counts as a task: if it sums up the others, leave its rows out"

@@ -240,9 +240,27 @@ def test_results_of_another_tool_are_named_with_their_scores(run):
     assert run(f"{found.commands[0]} --method conjugate")[0] == 0
 
 
+@pytest.mark.parametrize("file", ["inspect/dict_scorer.json", "cases/inspect_missing_scorer.json"])
+def test_the_commands_for_logs_with_several_scores_choose_one(run, file):
+    """The first that can be read, and they work; the others are named."""
+    found = describe([str(FILES / "records/files" / file)])
+    (score,) = (one for one in found.proposals if one.role == "score")
+    assert score.reason.endswith(("dicty.b, includes", "chooses: lenient"))
+    assert run(found.commands[0])[0] == 0
+    assert run("agentic-bayes estimate evidence.jsonl --method conjugate --k 1")[0] == 0
+
+
+def test_scores_off_the_scale_are_not_left_out(run):
+    """Leaving out bad records would keep those that are 0 or 1 by chance."""
+    found = describe([str(FILES / "records/files/cases/inspect_scale_1_to_10.json")])
+    assert "give the ends of its scale" in found.failure
+    assert run(found.commands[0].replace("LOW,HIGH", "1,10"))[0] == 0
+
+
 RESULTS = [path for path in sorted((FILES / "evidence/results/files").glob("*.*")) if path.suffix != ".md"]
 
 
+@pytest.mark.filterwarnings("ignore:evals_df has one row")
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.name)
 def test_the_command_for_a_file_of_results_works_when_it_is_pasted(run, path):
     """Whatever the tool, whichever of its scores would count."""

@@ -52,7 +52,10 @@ def test_a_turn_is_named_where_there_are_several(columns, values):
     frame = pd.DataFrame({"task": ["1", "1"], **columns, "reference": values})
     assert references(ab.join_references([two], frame)) == [["x", "y"]]
     assert references(ab.join_references([two], {"1": [None, "y"]})) == [[None, "y"]]
-    with pytest.raises(ab.errors.EvidenceError, match="it has 2 interactions, so give the qa_id of one"):
+    with pytest.raises(
+        ab.errors.EvidenceError,
+        match=r"it has 2 interactions, .* a column turn \(from 1\) or qa_id; .*--unit interaction",
+    ):
         list(ab.join_references([two], {"1": "x"}))
     with pytest.raises(ab.errors.EvidenceError, match="has no turn 3; it has 2 turns"):
         list(ab.join_references([two], {"1": ["x", "y", "z"]}))

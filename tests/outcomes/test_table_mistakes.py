@@ -160,6 +160,11 @@ MISTAKES: dict[str, Case] = {
     "Windows letters": ("task,correct\nä,1\n".encode("cp1252"), {}, ("must be UTF-8", "encoding='cp1252'")),
     "Unicode text of Excel": (column("1").encode("utf-16"), {}, ("must be UTF-8", "encoding='utf-16'")),
     "JSON in a CSV file": ('{"task": "a"}\n', {}, ("not a CSV or TSV table", ".jsonl")),
+    "a row that misspells a column": (
+        lambda: [{"task": "a", "correct": 1}, {"task": "b", "corect": 1}],
+        {},
+        ("row 2 has 'corect' and no 'correct', as 1 of 2 rows", "call it 'correct' in all of them"),
+    ),
     "a dict of columns": (lambda: {"task": ["a"]}, {}, ("got dict; make one: pandas.DataFrame(table)",)),
     "a column alone": (lambda: pd.Series([1, 0]), {}, ("got Series", "table.to_frame('correct')")),
     "an array without names": (lambda: np.eye(2), {}, ("got ndarray", "columns=['task', 'correct']")),

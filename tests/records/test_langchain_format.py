@@ -478,3 +478,15 @@ def test_deep_arguments_are_refused_or_read_and_never_crash(tried, depth):
     deep = '{"a":' * depth + "1" + "}" * depth
     found = tried(json.dumps([HUMAN, call]).replace('"DEEP"', deep))
     assert (found is None) == (depth > 100)
+
+
+def test_pieces_of_a_streamed_message_are_refused(tmp_path):
+    """Their texts are no paragraphs and the arguments of their calls are incomplete; added up they are one message."""
+    pieces = [AIMessageChunk("It is ", id="r"), AIMessageChunk("4 C", id="r")]
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps(messages_to_dict([HumanMessage("?"), *pieces])))
+    with pytest.raises(RecordsError, match="is a piece of a streamed message: add the pieces up"):
+        read_conversations(path)
+    path.write_text(json.dumps(messages_to_dict([HumanMessage("?"), pieces[0] + pieces[1]])))
+    (found,) = read_conversations(path)
+    assert found.conversation[0].assistant == "It is 4 C"

@@ -361,6 +361,16 @@ class TestTrajectories:
         assert (turn.query, turn.assistant) == ("How warm is it?", "It is 4 C.")
         assert turn.metadata["reasoning"] == ["I look."]
 
+    def test_a_step_of_smolagents_that_failed_without_a_word_keeps_its_call(self, tmp_path):
+        """The model's message has the call that the step has not; the kind of the failure is its result."""
+        steps = json.loads((FILES / "smolagents" / "steps.json").read_text("utf-8"))
+        steps[2]["error"]["message"] = None
+        path = tmp_path / "steps.json"
+        path.write_text(json.dumps(steps), "utf-8")
+        (found,) = ab.read_conversations(path)
+        (call,) = (c for c in found.conversation[0].agentic.tools_used if c.parameters == {"city": "Nowhere"})
+        assert call.result == {"status": "error", "content": steps[2]["error"]["type"]}
+
     def test_code_of_smolagents_is_a_call_of_its_interpreter(self):
         """The answer is the value that the last code gave."""
         (found,) = ab.read_conversations(FILES / "smolagents" / "code_steps.json")

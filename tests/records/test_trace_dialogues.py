@@ -2,7 +2,9 @@
 
 import json
 import random
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -174,7 +176,8 @@ def openinference(turns):
 
 
 def stamp(trace, number):
-    return f"2026-01-01T00:{trace:02d}:{number // 10:02d}.{number % 10}00000+00:00"
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    return (begin + timedelta(minutes=trace, seconds=number / 10)).isoformat(timespec="microseconds")
 
 
 def moments(spans):
@@ -354,3 +357,21 @@ def test_a_dialogue_is_the_same_whatever_tool_traced_it(name, tmp_path):
             for query, steps in turns
         ]
         assert read == written, f"seed {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)  # a minute alone, more where others want the same cores
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_time_for_a_turn_of_many_calls_grows_with_their_number(name, tmp_path):
+    """With 60,000 calls at once: four times as many take four times as much, not sixteen times."""
+    path, seconds = tmp_path / "t.jsonl", []
+    for number in (15_000, 60_000):
+        calls = [(f"c{n}", "weather", {"n": n}, f"{n} C") for n in range(number)]
+        turns = [("How warm?", [Step(None, "", calls), Step(None, "Warm.")])]
+        path.write_text("\n".join(map(json.dumps, WRITERS[name](turns))), "utf-8")
+        begin = time.process_time()
+        (found,) = read_conversations(path)
+        seconds.append(time.process_time() - begin)
+        (turn,) = found.conversation
+        assert [(c.parameters, c.result) for c in turn.agentic.tools_used] == [(a, r) for _, _, a, r in calls]
+    assert seconds[1] < 8 * seconds[0]

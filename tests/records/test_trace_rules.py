@@ -90,6 +90,31 @@ def test_other_things_of_unknown_kinds_are_counted_in_a_warning(read):
     assert found.conversation[0].assistant == "Rain."
 
 
+@pytest.mark.parametrize(("item", "what"), [(0, "are no messages .1."), ({"answer": "Snow."}, "without content .1.")])
+def test_what_is_no_message_among_messages_is_counted_and_the_others_are_read(read, item, what):
+    """One odd item does not turn a dialogue into data; an answer that is only spoken is one."""
+    said = {"role": "assistant", "content": None, "audio": {"transcript": "Rain."}}
+    about = {"type": "GENERATION", "id": "g", "traceId": "t", "startTime": "2026-01-01T00:00:00Z"}
+    with pytest.warns(DoubtfulRecords, match=what):
+        (found,) = read(about | {"input": [{"role": "user", "content": "Weather?"}, item], "output": said})
+    (turn,) = found.conversation
+    assert (turn.query, turn.assistant) == ("Weather?", "Rain.")
+
+
+def test_a_program_that_returns_blank_text_though_its_model_answered_is_doubtful(read):
+    """The user got the blank, so that it is the answer."""
+    outer = {"id": "a", "trace_id": "t", "run_type": "chain", "name": "n", "inputs": {"question": "?"}, "outputs": " "}
+    inner = outer | {
+        "id": "b",
+        "parent_run_id": "a",
+        "run_type": "llm",
+        "outputs": {"role": "assistant", "content": "!"},
+    }
+    with pytest.warns(DoubtfulRecords, match="returned blank text though its model had answered .*: 1"):
+        (found,) = read(*(one | {"start_time": "2026-01-01T00:00:00Z"} for one in (outer, inner)))
+    assert found.conversation[0].assistant == " "
+
+
 def test_a_call_of_a_tool_that_the_provider_runs_is_a_call(read):
     """An item of the Responses API holds the call, and perhaps its result."""
     item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "Oslo"}}
@@ -149,6 +174,22 @@ def test_of_several_drafts_the_first_is_the_answer_and_this_is_said(read):
     with pytest.warns(DoubtfulRecords, match="several drafts of a message .1."):
         (turn,) = read(exported([span("a", "", 1, kinds("LLM") | values)]))[0].conversation
     assert (turn.query, turn.assistant) == ("Weather?", "one")
+    one = chat("a", "", 1, [QUERY], [])
+    choices = [{"role": "assistant", "parts": [part(text)], "finish_reason": "stop"} for text in ("one", "two")]
+    one["attributes"][-1:] = pairs({"gen_ai.output.messages": json.dumps(choices)})
+    with pytest.warns(DoubtfulRecords, match="several drafts of a message .1."):
+        (turn,) = read(exported([one]))[0].conversation
+    assert turn.assistant == "one"
+
+
+def test_a_trace_whose_models_are_asked_different_things_is_doubtful(read):
+    """Two turns of a session in one trace, or a call that makes a title, are not the steps of one turn."""
+    again = [QUERY, {"role": "assistant", "parts": [part("Rain.")]}, {"role": "user", "parts": [part("And now?")]}]
+    with pytest.warns(DoubtfulRecords, match="model calls were asked different things .*: 1"):
+        (found,) = read(
+            exported([chat("a", "", 1, [QUERY], [part("Rain.")]), chat("b", "", 2, again, [part("Snow.")])])
+        )
+    assert [(turn.query, turn.assistant) for turn in found.conversation] == [("And now?", "Snow.")]
 
 
 def test_log_records_alone_are_model_calls(read):
@@ -206,3 +247,15 @@ def test_states_that_continue_each_other_are_one_run_and_equal_words_are_not(rea
     assert broken.conversation[0].error
     assert whole.conversation[0].assistant == "!"
     assert len(read(*states("1", "2"), *states("3", "4"))) == 2
+    assert len(read([*states("1", "2"), *states("3", "4")])) == 2
+
+
+def test_updates_of_a_stream_may_be_the_items_of_a_list(read):
+    """As ``json.dump(list(graph.stream(…)))`` writes them, however few they are; lines may begin with no subgraph."""
+    updates = [
+        {"start": {"messages": [{"type": "human", "content": "?", "id": "1"}]}},
+        {"model": {"messages": [{"type": "ai", "content": "!", "id": "2"}]}},
+    ]
+    for lines in ([updates], [[["updates", one] for one in updates]], [[[], one] for one in updates]):
+        (found,) = read(*lines)
+        assert [(t.query, t.assistant) for t in found.conversation] == [("?", "!")]

@@ -75,6 +75,9 @@ def test_results_of_a_tool_are_named_and_the_line_reads_them(refusal, file, what
             "messages in 'dialog'",
             "columns={'dialog': \"messages\"}",
         ),
+        ({"type": "message_start", "message": {}}, "the events of a streamed reply", "stream.get_final_message()"),
+        ({"type": "response.created", "response": {}}, "the events of a streamed reply", "get_final_response()"),
+        ({"object": "chat.completion.chunk", "choices": [{"delta": {}}]}, "a piece of a streamed", "the whole reply"),
         (
             {"model": "m", "case": "c", "passed": True},
             "a row of a table",

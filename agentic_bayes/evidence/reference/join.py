@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["join_references"]
 
 _TURNS = ("qa_id", "turn", "interaction")
+_WAY = (
+    ", with a column turn (from 1) or qa_id; if only some turns have one, count turns and not conversations: "
+    "unit='interaction' (--unit interaction)"
+)
 _HINT = "Expected: task and reference, and qa_id or turn if a conversation has several turns"
 
 
@@ -82,7 +86,7 @@ def join_references(
     source, wanted = read_references(references)
     field = "ground_truth_assistant"
     return join_by_task(
-        conversations, source, wanted, field=field, what="a reference", replace=replace, every_task=True
+        conversations, source, wanted, field=field, what="a reference", way=_WAY, replace=replace, every_task=True
     )
 
 

@@ -24,6 +24,12 @@ _MAGIC = {
     b"\xfd7zXZ": ("a file packed with xz", "unxz {file}"),
     b"\x28\xb5\x2f\xfd": ("a file packed with zstd", "unzstd {file}"),
 }
+# how the types of events begin that Anthropic's API and OpenAI's Responses API stream, and what adds them up
+_EVENTS = ("message_start", "content_block_", "response.")
+_WHOLE = (
+    "save the whole reply, with its request's messages "
+    "(stream.get_final_message() of Anthropic's SDK, stream.get_final_response() of OpenAI's)"
+)
 _MARKUP = re.compile(r"\s*<(\?xml|!DOCTYPE|[A-Za-z]+[ >/])")
 _YAML = re.compile(r"\s*(---|- |[\w.-]+:(\s|$))")
 _SHOWN = 8
@@ -136,6 +142,8 @@ def by_record(record: Any, name: str) -> str:
         return ""
     if found := _known(record.keys(), name):
         return found
+    if str(record.get("type")).startswith(_EVENTS):
+        return f"it looks like the events of a streamed reply: {_WHOLE}"
     for key, item in record.items():
         if isinstance(item, list) and item and isinstance(item[0], Mapping) and {"role", "content"} <= item[0].keys():
             lines = (

@@ -57,7 +57,8 @@ class Shape:
     def record_keys(self) -> set[str]:
         """Keys of a record: the first item of a list, or the first object."""
         if self.is_list:
-            return set(self.item) if isinstance(self.item, dict) else set()
+            item = self.item if isinstance(self.item, dict) else {}
+            return {key for key in item if not _is_no_conversation(key, item[key])}
         return self.keys
 
     def take(self, part: JsonPart) -> None:
@@ -76,11 +77,16 @@ class Shape:
                 self.is_list = True
                 if not index:
                     self.item = part.value
-            case (str(key),):
+            case (str(key),) if not _is_no_conversation(key, part.value):
                 self.keys.add(key)
                 self.values[key] = part.value
             case (str(key), 0):
                 self.first[key] = part.value
+
+
+def _is_no_conversation(key: str, value: Any) -> bool:
+    """Whether this is the null that the Responses API gives where a native record has its turns."""
+    return key == "conversation" and value is None
 
 
 def marks_of(value: Any) -> Iterator[str]:

@@ -56,6 +56,7 @@ class MessageLog:
     tools: list[Any] = field(default_factory=list)  # the tools that they say were offered
     users: set[str] = field(default_factory=set)  # who speaks for the user, where speakers have names
     waiting: bool = False  # whether the last message makes calls that have no result yet
+    piece: tuple[str, str | None] | None = None  # kind and id of the last message, if it is a piece of a stream
 
     def add(self, message: Message, path: FieldPath) -> None:
         """Add one message."""

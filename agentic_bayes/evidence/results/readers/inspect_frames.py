@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentic_bayes.errors import EvidenceError
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, first_text, needed
 from agentic_bayes.evidence.table import is_blank, label, number, whole_number
 from agentic_bayes.records.base import short
@@ -16,6 +17,10 @@ _SCORE, _METADATA, _ENDS = "score_", "metadata_", ("accuracy", "mean")
 _AVERAGE = re.compile(rf"{_SCORE}(?!headline_)(.+)_(?:{'|'.join(_ENDS)})")
 _MOST = 1_000_000  # samples of a run
 _WITH_MODEL = "samples_df(logs, columns=EvalModel + EvalTask + SampleSummary)"
+_ONE_TASK = (
+    "evals_df has one row per run, so each benchmark is one task and its samples are attempts at it: pass@1 is its "
+    f"accuracy, but a larger k says nothing of its samples; for that write them: {_WITH_MODEL}"
+)
 
 
 def _samples(content: ResultsContent) -> Iterator[ResultTrial]:
@@ -63,6 +68,7 @@ def _evals(content: ResultsContent) -> Iterator[ResultTrial]:
             "evals_df has one row per run, and its averages are not those of right and wrong samples. "
             f"Write the samples: {_WITH_MODEL}.to_csv(…)"
         )
+    warnings.warn(_ONE_TASK, DoubtfulRecords, stacklevel=2)
     for where, row, completed, total in rows:
         right = {name: _right(row, name, completed) or 0 for name in whole}
         for sample in range(total):

@@ -169,6 +169,10 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     named, body = _unwrapped(message)
     if named is None:
         return
+    piece = (named, body.identity("id")) if named.endswith("Chunk") else None
+    if piece is not None and piece == log.piece:
+        log.faults.add(path, "is a piece of a streamed message: add the pieces up (chunk + chunk) before you save them")
+    log.piece = piece
     kind = kind_of(named)
     if kind == "chat":
         role = body.text("role", required=True)

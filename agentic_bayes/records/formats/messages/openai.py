@@ -99,6 +99,8 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
             ("body",),
             f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}",
         )
+    if about.get("object") == "chat.completion.chunk":
+        return ("object",), "is a piece of a streamed reply: save the whole reply, with its request's `messages`"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:

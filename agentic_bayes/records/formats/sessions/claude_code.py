@@ -28,7 +28,6 @@ FOLDER = "subagents"
 """In the folder named after a session: the folder with the files of its sub-agents."""
 
 _SPOKEN = frozenset({"user", "assistant"})
-_STREAM_ENDS = "result"
 # lines about the session, not of the dialogue
 _OTHERS = frozenset(
     {"summary", "queue-operation", "file-history-snapshot", "file-history-delta", "last-prompt", "mode", "progress"}

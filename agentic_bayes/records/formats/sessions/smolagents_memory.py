@@ -74,8 +74,9 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     thought = output if isinstance(output, str) else ""
     final = [call for call in calls if call.name == FINAL]
     others = [call for call in calls if call.name != FINAL]
-    failed = step.mapping("error").text("message")
-    if not calls and failed:  # the calls of a step that failed are only in the model's message
+    error = step.mapping("error")
+    failed = error.text("message") or error.text("type")
+    if not calls:  # the calls of a step that failed are only in the model's message
         others = [_call(call) for call in step.mapping("model_output_message").mappings("tool_calls")]
     reasoning = [thought] if thought.strip() else []
     usage = step.mapping("token_usage")

@@ -37,6 +37,7 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     info = shape.values.get("info")
     mini = isinstance(info, dict) and {"model_stats", "exit_status"} <= info.keys()
+    mini = mini or str(shape.values.get("trajectory_format")).startswith("mini-swe-agent")
     return {"trajectory", "history"} <= shape.keys or mini
 
 

@@ -29,11 +29,12 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if shape.is_list:  # a tuple of the mode or the subgraph, and what it gave
         item = shape.item
-        subgraph = isinstance(item, list) and bool(item) and all(isinstance(one, str) and ":" in one for one in item)
-        return subgraph or (isinstance(item, str) and item in MODES)
-    if not shape.complete:
+        subgraph = isinstance(item, list) and all(isinstance(one, str) and ":" in one for one in item)
+        if subgraph or _is_mode(item) or (isinstance(item, list) and bool(item) and _is_mode(item[0])):
+            return True
+    part = shape.item if shape.is_list else shape.values
+    if not isinstance(part, dict) or not (shape.is_list or shape.complete):
         return False
-    part = shape.values
     if _is_part(part):
         return True
     updates = [one for update in part.values() for one in (update if isinstance(update, list) else [update])]
@@ -45,9 +46,19 @@ def recognises(shape: Shape) -> bool:
     )
 
 
+def _is_mode(value: Any) -> bool:
+    return isinstance(value, str) and value in MODES
+
+
+def _is_line(value: list[Any]) -> bool:
+    """Whether a list is one line: the mode, or the ids of the subgraph, or both, and what it gave."""
+    head = value[0] if len(value) in (2, 3) and not isinstance(value[-1], str) else None
+    return isinstance(head, str) or (isinstance(head, list) and all(isinstance(one, str) for one in head))
+
+
 def _is_part(value: dict[str, Any]) -> bool:
     """Whether this is a part of a stream in its second version, which names its mode."""
-    return {"type", "ns", "data"} <= value.keys() and isinstance(value["type"], str) and value["type"] in MODES
+    return {"type", "ns", "data"} <= value.keys() and _is_mode(value["type"])
 
 
 def _is_langchain(message: Any) -> bool:
@@ -79,7 +90,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
             wrong = True
             yield part
         else:
-            run.take(part.value, ())
+            run.take(part.value)
     if wrong:
         return
     if not run.messages:
@@ -128,18 +139,18 @@ class _Run:
     messages: dict[Any, Any] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
 
-    def take(self, value: Any, modes: tuple[str, ...]) -> None:
+    def take(self, value: Any) -> None:
         """Take in one line."""
         if isinstance(value, dict) and _is_part(value):
             self._of_mode(value["type"], value["data"])
         elif isinstance(value, dict):
             self._of_mode("updates", value)
-        elif len(value) in (2, 3) and not isinstance(value[-1], str):
-            mode = next((one for one in value[:-1] if isinstance(one, str) and one in MODES), "updates")
+        elif _is_line(value):
+            mode = next((one for one in value[:-1] if _is_mode(one)), "updates")
             self._of_mode(mode, value[-1])
         elif value and all(isinstance(one, (dict, list)) for one in value):
             for one in value:  # a list of all lines
-                self.take(one, modes)
+                self.take(one)
         else:
             self.others["lines of unknown form"] += 1
 

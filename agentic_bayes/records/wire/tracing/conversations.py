@@ -15,9 +15,11 @@ from agentic_bayes.records.wire.tracing.turns import Trace, TraceTurn, first_giv
 
 _DOUBTS = {
     "no turn": "traces ignored because they call no model, agent or tool",
-    "several": "traces with several agent runs, each read as one turn from first query to last answer",
+    "several": "traces with several agent runs, each read as one turn that ends with the last answer",
     "mixed": "traces that name several conversations (the first name was used)",
     "tasks": "traces that name several tasks (the first name was used)",
+    "questions": "traces whose model calls were asked different things (the last was read as the user's question)",
+    "blank": "traces whose outermost step returned blank text though its model had answered (the blank is the answer)",
     "orphans": "tool results left out because they belong to no recorded call",
 }
 

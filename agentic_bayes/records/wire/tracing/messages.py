@@ -95,7 +95,9 @@ WRAPPERS = (
     "message",
     "update",
 )
-CONTENT = ("content", "parts", "tool_calls", "contents", "refusal", "function_call", "tool_call_id")
+CONTENT = ("content", "parts", "tool_calls", "contents", "refusal", "function_call", "tool_call_id", "audio")
+SPOKEN = (*CONTENT, "invalid_tool_calls", "additional_kwargs", "reasoning_content", "reasoning", "thinking")
+"""A message has one of these members, though it may be null."""
 
 
 def json_of(text: str) -> Any:
@@ -140,8 +142,11 @@ class SpanMessages:
         if is_message(value):
             return [value]
         if isinstance(value, list):
-            if any(map(is_message, value)) and all(isinstance(item, (dict, list)) for item in value):
-                return value
+            if any(map(is_message, value)):
+                objects = [item for item in value if isinstance(item, (dict, list))]
+                if len(objects) < len(value):
+                    self.unknown["items of a list of messages that are no messages"] += len(value) - len(objects)
+                return objects
             batches = [self._raw(item, depth + 1) for item in value]
             if not batches or any(batch is None for batch in batches):
                 return None
@@ -188,6 +193,10 @@ class SpanMessages:
                 break
         if not said.texts and isinstance(item.raw("refusal"), str):
             said.texts.append(item.raw("refusal"))
+        if not said.texts and isinstance(item.raw("audio"), dict):
+            said.texts.append(item.mapping("audio").text("transcript") or "")
+        if item.value and item.value.keys().isdisjoint(SPOKEN):
+            self.unknown["messages without content"] += 1
         return said.messages(role, item, content)
 
     def _role(self, item: Fields, default: Role) -> Role | None:

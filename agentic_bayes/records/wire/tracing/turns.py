@@ -242,9 +242,15 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
     outer, main = steps.outer, steps.main
     if not (steps.chats or steps.agents or steps.tools):
         return None
-    counts["several"] += sum(span.kind == "agent" for span in outer) > 1 and not trace.one_run
+    several = sum(span.kind == "agent" for span in outer) > 1 and not trace.one_run
+    counts["several"] += several
     query, asking = _query(steps)
     answer = _last_said(steps)
+    questions = {user_text(span.inputs) for span in steps.asked} - {""}
+    counts["questions"] += asking in main and len(questions) > 1 and not several
+    counts["blank"] += (
+        bool(main) and answer is not None and not answer.strip() and bool((_answer(main[-1]) or "").strip())
+    )
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
     scores = _scores(ratings)
     chosen = chosen_score({name: score["value"] for name, score in scores.items()}, options)

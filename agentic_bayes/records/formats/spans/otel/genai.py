@@ -153,6 +153,14 @@ def _take_call(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
         span.result = ({"error": span.error},)
 
 
+def _are_drafts(output: Any) -> bool:
+    """Whether a model's output is several answers: the conventions list one message per choice."""
+    listed = json_of(output) if isinstance(output, str) else output
+    return isinstance(listed, list) and all(
+        isinstance(one, dict) and one.get("finish_reason") == "stop" for one in listed
+    )
+
+
 def take_messages(span: Span, attributes: Mapping[str, Any], events: Sequence[Event], messages: SpanMessages) -> None:
     """Read the input and the output of a span in the first convention that has any: some programs write several."""
     details: Mapping[str, Any] = next((event.attributes for event in events if event.name == DETAILS), {})
@@ -171,8 +179,12 @@ def take_messages(span: Span, attributes: Mapping[str, Any], events: Sequence[Ev
         or _old(attributes, events, "completion", "assistant", messages)
         or _from_events(events, messages, choices=True)
     )
-    if (both.get("gen_ai.request.choice.count") or 1) != 1:
-        said = said[:1]  # several drafts of one answer: use the first
+    if len(said) > 1 and (
+        (both.get("gen_ai.request.choice.count") or 1) != 1
+        or (span.kind == "chat" and _are_drafts(both.get("gen_ai.output.messages")))
+    ):
+        messages.unknown["several drafts of a message"] += len(said) - 1
+        said = said[:1]
     system = _texts(both.get("gen_ai.system_instructions"))
     instructions = messages.listed(system, "system", ("attributes", "gen_ai.system_instructions"))
     span.take_dialogue([*instructions, *asked], said)
