@@ -209,7 +209,7 @@ class _Tokenizer:
     def _words(self, chunk: str) -> list[Token]:
         if chunk in UNITS and "/" in chunk:
             return [Token("word", chunk)]
-        if number := self._number_in_words():
+        if number := self._fraction_in_words(chunk) or self._number_in_words():
             return [number]
         if name := self._name_with_sign(chunk):
             return [Token("word", name)]
@@ -226,6 +226,16 @@ class _Tokenizer:
                 kept = [head, *(tail for tail in tails if tail == head or tail not in vocabulary.CONTRACTION_TAILS)]
                 found += [Token("word", _stem(word)) for word in kept]
         return [token for token in found if token.text]
+
+    def _fraction_in_words(self, chunk: str) -> Token | None:
+        """The fraction that begins with the chunk just read (one half, three-quarters)."""
+        top, hyphen, name = chunk.partition("-")
+        bottom = vocabulary.FRACTIONS.get(name or self._peek(), 0)
+        if not 0 < vocabulary.NUMBER_WORDS.get(top, 0) < bottom:
+            return None
+        self.at += not hyphen
+        fraction = read_number(f"{vocabulary.NUMBER_WORDS[top]}/{bottom}")
+        return self._measured(fraction, "", frozenset()) if fraction else None
 
     def _number_in_words(self) -> Token | None:
         """The number that begins with the chunk just read (twenty-one, two hundred and five)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from agentic_bayes.evidence.reference.answer_text import Token, tokens
-from agentic_bayes.evidence.reference.hedging import REACH, SHORT, clause_after, copula_before, names, subject
+from agentic_bayes.evidence.reference.answer_text import Token
+from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, names, subject
 from agentic_bayes.evidence.reference.vocabulary import (
     ANSWERS,
     CLAIMS,
@@ -15,7 +15,10 @@ from agentic_bayes.evidence.reference.vocabulary import (
     COPULAS,
     CORRECTIONS,
     DOUBTS,
+    FORMERLY,
     LEADS,
+    LINKING_WORDS,
+    NOT_ONLY,
     POINTERS,
     QUESTIONS,
     REPORTS,
@@ -25,11 +28,25 @@ from agentic_bayes.evidence.reference.vocabulary import (
 )
 
 _RANGE = re.compile(r"(?<![\w.,-])(?<!from )(\d{1,3}) ?(?:-|\u2013|to) ?(\d{1,3})(?![\w-]|[.,]\d)", re.ASCII)
-_FORMERLY = re.compile(
-    r"\b(?:formerly|used to be|(?:previously|originally|once) (?:called|known as|named))\b", re.IGNORECASE
-)
-_IN_FACT = re.compile(r"\bin (?:fact|reality|truth)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"(?<=\S) [-\u2013] |[:|]\W{0,4}no\b", re.IGNORECASE)  # a dash, or a field that says no
+# what many phrases say in the words of the vocabulary
+_PHRASES = [
+    (re.compile(phrase, re.IGNORECASE), plain)
+    for phrase, plain in (
+        (
+            r"\b(?:(?:previously|originally|once) (?:called|known as|named)|used to be (?:called|known as|named))\b",
+            "formerly",
+        ),
+        (r"\bused to\b", "erstwhile"),
+        (r"\bin (?:fact|reality|truth)\b", "actually"),
+        (r"\bout of date\b", "outdated"),
+        (r"\brul(?:es?|ed|ing) out\b", "exclude"),
+        (r"\b(?:candidates|contenders|possibilities)\b", "uncertain"),
+        (r"\b(?:anywhere|somewhere|ranges|ranging) from\b", ""),
+        (r" ?(?:[\u2192\u27f6\u21d2]|[-=]{1,2}>)", "; actually "),
+        (r"(?<=\S) [-\u2013] |[:|]\W{0,4}no\b", "; "),  # a dash, or a field that says no
+    )
+]
+_DENYING = frozenset({"no", "none", "not", "nothing", "nobody", "never", "nowhere"})
 _SHORT_QUESTION = 6  # tokens
 _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 
@@ -41,24 +58,22 @@ def taken_back(
     answer: str,
     read: Sequence[Token],
     asked: Sequence[Token],
+    reading: Reading,
 ) -> str:
     """How the answer takes back every mention of the reference; empty if one stands, or there is none.
 
-    `wanted` is what the reference says beyond the query, `read` the answer's tokens.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them.
     """
     sought = {token.key for token in wanted}
     context = {token.text for token in (*expected, *asked)}
-    if (
-        not wanted
-        or len(sought) > SHORT
-        or any(token.negated for token in expected)
-        or context & (DOUBTS | {"formerly"})
-    ):
+    if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & (DOUBTS | FORMERLY):
         return ""
     timed = "when" in context or "time" in context
-    text = _ASIDE.sub("; ", _IN_FACT.sub("actually", _FORMERLY.sub("formerly", answer)))
+    text = answer
+    for phrase, plain in _PHRASES:
+        text = phrase.sub(plain, text)
     text = text if timed else _RANGE.sub(r"between \1 and \2", text)
-    answered = read if text == answer else tokens(text)
+    answered = read if text == answer else reading(text)
     places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
     if not places:
         return ""
@@ -95,20 +110,52 @@ def _doubted(
         token = answered[i]
         before = answered[i - 1].text if i else ""
         after = answered[i + 1 : i + 4]
-        between = token.text == "between" and [t.kind for t in after] == ["number", "word", "number"]
-        if between and after[1].text == "and" and not {after[0].key, after[2].key}.issubset(sought):
-            found |= {i + 1, i + 3}
+        if token.text == "between" and len(after) == 3 and after[1].text == "and":
+            ends = {after[0].key, after[2].key}
+            found |= {i + 1, i + 3} if after[0].kind == after[2].kind and not ends.issubset(sought) else set()
         if token.kind != "word":
             continue
         denies = token.negated and (token.text in ANSWERS or token.key in topic)
         doubts = token.text in DOUBTS and not token.negated
         claims = token.text in CLAIMS and token.negated and [t.text for t in after[:1]] != ["so"]
-        turns_away = before in TURNED_AWAY.get(token.text, ()) and answered[max(i - 2, 0)].text not in ("no", "none")
-        if doubts or claims or turns_away or token.text == "formerly":
+        fails = before in ("not", "never") and not token.opens and token.text not in NOT_ONLY | STOP_WORDS
+        if doubts or claims or token.text in FORMERLY or _turns_away(answered, i):
             found.update(_claim_after(answered, i + 1))
+        if fails and answered[max(i - 2, 0)].text != "why":
+            found.update(_object(answered, i + 1))
+        if token.text == "erstwhile" and before not in POINTERS and _claims(answered, i + 1, topic):
+            found.update(subject(answered, i))
         if (denies or doubts) and (copula := copula_before(answered, i)) is not None:
             found.update(subject(answered, copula))
     return found
+
+
+def _turns_away(text: Sequence[Token], i: int) -> bool:
+    """Whether a word turns away from what follows it ("rather than", "anything but", "every plan but"), undenied."""
+    word, begins = text[i], i
+    while begins and i - begins < REACH and not text[begins].opens:
+        begins -= 1
+    before = [token.text for token in text[begins:i]]
+    if not before or _DENYING.intersection(before):
+        return False
+    every = word.text in ("but", "except") and not {"all", "every"}.isdisjoint(before[-2:])
+    return every or before[-1] in TURNED_AWAY.get(word.text, ())
+
+
+def _object(text: Sequence[Token], start: int) -> range:
+    """The places directly after a verb, with the words that link them to it."""
+    first = start
+    while first < len(text) and not text[first].opens and text[first].text in LINKING_WORDS:
+        first += 1
+    end = first
+    while end < len(text) and not text[end].opens and text[end].text not in STOP_WORDS:
+        end += 1
+    return range(start, end)
+
+
+def _claims(text: Sequence[Token], start: int, topic: Collection[tuple[str, str]]) -> bool:
+    """Whether a clause is about the query's topic, or the answer."""
+    return any(text[place].key in topic or text[place].text in ANSWERS for place in clause_after(text, start))
 
 
 def _claim_after(text: Sequence[Token], start: int) -> range:
