@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
 from agentic_bayes.evidence.reference.vocabulary import (
@@ -30,9 +30,10 @@ REACH = 12  # tokens before or after "wrong" that it can deny
 _SUBJECT_ENDS, _FILLERS = CONJUNCTIONS | COPULAS, CONJUNCTIONS | POINTERS
 _FEWEST = 3  # numbers of a list without "or"
 _FEWEST_WORDS = 4  # items of an answer that is nothing but a list
-_CORRECTING = frozenset({"actually", "wait", "sorry", "rather"})
+_CORRECTING = frozenset({"actually", "wait", "sorry", "rather", "well"})
 _BETWEEN_POLARITIES = _CORRECTING | {"or", "and", "but", "also", "maybe", "perhaps", "possibly", "either", "both"}
 _ARTICLES = frozenset({"a", "an", "the", "is", "was", "it", "maybe", "perhaps", "possibly", "even", "either"})
+_CASES = frozenset({"for", "with", "if", "when", "unless"})
 _HEDGE = PRONOUNS | CLAIMS
 # signs that relate numbers to each other: what stands on both sides is no list
 _RELATION = re.compile("[=*\u00d7\u00f7\u2192:()]")
@@ -41,11 +42,11 @@ _INLINE_BULLET = re.compile(r"(?<=\S)[ \t]+(?=\(?(?:\d|[A-Da-d])[.)][ \t])")
 _VERSUS = re.compile(r"\s(?:vs\.?|versus)\s", re.IGNORECASE)
 _MAYBE = r"(?:maybe|perhaps|possibly|(?:could|might|may)(?: \w+){0,3} be)"
 _GUESSES = re.compile(rf"\b{_MAYBE}\b([^,.;?!\n]{{1,60}})[,.;?!]\s*(?:(?:but|and) )?(?:it )?{_MAYBE}\b", re.IGNORECASE)
-_GUESS = re.compile(r", (?:maybe|perhaps|possibly) (?=[A-Z\d])")
+_GUESS = re.compile(r", (?:maybe|perhaps|possibly) (?=[A-Z\d$\u20ac\u00a3])")
 _QUESTIONS = re.compile(r"(?<![^.?!])(\s*[\w$]+(?: \w+)?)\?\s+(?=[\w$]+(?: \w+)?\?)")
 _SLASH = re.compile(r"(?<![\w./:])([^\W\d_]+)(?: ?/ ?|\|)(?=[^\W\d_]+(?![\w./]))")
 _REJECTED = re.compile(
-    r"\?[\"')\]]?\s*(?:no|nope|nein|non|wrong|incorrect|false|not really|i doubt (?:it|that)"
+    r"\?[\"')\]]?\s*(?:no|nope|nein|non|wrong|incorrect|false|not really|not any ?more|no longer|i doubt (?:it|that)"
     r"|i (?:don't|do not) think so)(?:\s*[,.;!:]|\s*$)",
     re.IGNORECASE,
 )
@@ -81,7 +82,8 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
             states |= {not says_no} if word not in _BETWEEN_POLARITIES else set()
             continue
         if len(states) == 2:  # what is said after a correction stands
-            last = max((place for place, token in enumerate(run) if token.text in _CORRECTING), default=len(run))
+            corrected = (j for j, t in enumerate(run) if t.text in _CORRECTING and run[j - 1].text not in CONJUNCTIONS)
+            last = max(corrected, default=len(run))
             run = [token for token in run[last + 1 :] if token.text in YES_WORDS | NO_WORDS]
             run = run if len({token.text in YES_WORDS for token in run}) == 1 else []
         kept += run
@@ -91,12 +93,17 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
 
 
 def alternatives(
-    expected: Sequence[Token], wanted: Sequence[Token], answer: str, read: Sequence[Token], reading: Reading
+    expected: Sequence[Token],
+    wanted: Sequence[Token],
+    answer: str,
+    read: Sequence[Token],
+    reading: Reading,
+    named: Collection[str],
 ) -> list[str]:
     """The alternatives among which the answer leaves its reader to choose; empty if it commits itself.
 
-    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them. An
-    answer commits itself if it gives that outside of every list, too.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them, `named`
+    its names if the reference is one. An answer commits itself if it gives that outside of every list, too.
     """
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
@@ -114,6 +121,7 @@ def alternatives(
             token.kind in kinds
             and token.key not in known
             and not (token.kind == "word" and token.text in STOP_WORDS)
+            and (not named or token.text in named)
             and all(token.fits(other) for other in wanted)
             for token in answered[item.start : item.stop]
         )
@@ -142,7 +150,8 @@ def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tu
     clauses = [range(start, end) for start, end in itertools.pairwise([*starts, len(answered)])]
     for number, clause in enumerate(clauses):
         for place in clause:
-            if answered[place].key == ("word", "or") and (items := _around(place, answered, clauses, number)):
+            either = answered[place].key == ("word", "or") and not _depends(answered, place)
+            if either and (items := _around(place, answered, clauses, number)):
                 yield items, 1
     plain = _BULLET.sub("", answer)
     if any(len(clause) > 2 * SHORT + 1 for clause in clauses) or _SENTENCE.search(plain) or answer.count(":") > 1:
@@ -158,6 +167,12 @@ def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tu
     if joints and all(token.kind != "word" or token.text in named or i in joints for i, token in enumerate(answered)):
         edges = sorted({*starts, *(i + 1 for i in joints), len(answered)})
         yield [range(start, end - (end - 1 in joints)) for start, end in itertools.pairwise(edges)], 1
+
+
+def _depends(answered: Sequence[Token], place: int) -> bool:
+    """Whether an alternative is only what holds in another case (", or 2 with express")."""
+    clause = clause_after(answered, place + 1)
+    return answered[place].opens and not _CASES.isdisjoint(token.text for token in answered[clause.start : clause.stop])
 
 
 def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], number: int) -> list[range]:

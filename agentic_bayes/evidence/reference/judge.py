@@ -14,7 +14,13 @@ from agentic_bayes.evidence.reference.dates import (
     with_months,
     with_parts,
 )
-from agentic_bayes.evidence.reference.hedging import alternatives, rejections_in_words, with_denials, without_hedges
+from agentic_bayes.evidence.reference.hedging import (
+    alternatives,
+    names,
+    rejections_in_words,
+    with_denials,
+    without_hedges,
+)
 from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
 from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
@@ -178,11 +184,16 @@ def _by_commitment(
         reading, read = tokens_with_dates, with_dates(read)
     required = _left_to_say(expected, asked, numbers=True)
     wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
-    if {token.key for token in wanted}.isdisjoint(token.key for token in read):
+    sought = {token.key for token in wanted}
+    if sought.isdisjoint(token.key for token in read):
         return None
-    if offered := alternatives(expected, wanted, answer, read, reading):
+    if reading is tokens_with_dates and all(token.negated for token in read if token.key in sought):
+        return Score(_CONTRADICTED, "The answer negates the date of the reference.")
+    named = names(answer) if names(reference).issuperset(token.text for token in wanted) else frozenset()
+    named = named if named.issuperset(token.text for token in wanted) else frozenset()
+    if offered := alternatives(expected, wanted, answer, read, reading, named):
         return Score(_CONTRADICTED, f"The answer leaves a choice between alternatives: {_listed(offered)}.")
-    if taken := taken_back(expected, wanted, reference, answer, read, asked, reading):
+    if taken := taken_back(expected, wanted, answer, read, asked, reading, named):
         return Score(_CONTRADICTED, taken)
     return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token
-from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, names, subject
+from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, subject
 from agentic_bayes.evidence.reference.vocabulary import (
     ANSWERS,
     CLAIMS,
@@ -38,6 +39,7 @@ _PHRASES = [
         ),
         (r"\bused to\b", "erstwhile"),
         (r"\bin (?:fact|reality|truth)\b", "actually"),
+        (r"\b(?:moved|migrated|switched|changed|relocated) from ([^,.;\n]{1,40}?) to\b", r"formerly \1; to"),
         (r"\bout of date\b", "outdated"),
         (r"\brul(?:es?|ed|ing) out\b", "exclude"),
         (r"\b(?:candidates|contenders|possibilities)\b", "uncertain"),
@@ -47,6 +49,7 @@ _PHRASES = [
     )
 ]
 _DENYING = frozenset({"no", "none", "not", "nothing", "nobody", "never", "nowhere"})
+_NO_VERBS = NOT_ONLY | STOP_WORDS | LINKING_WORDS
 _SHORT_QUESTION = 6  # tokens
 _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 
@@ -54,15 +57,16 @@ _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 def taken_back(
     expected: Sequence[Token],
     wanted: Sequence[Token],
-    reference: str,
     answer: str,
     read: Sequence[Token],
     asked: Sequence[Token],
     reading: Reading,
+    named: Collection[str],
 ) -> str:
     """How the answer takes back every mention of the reference; empty if one stands, or there is none.
 
-    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them, `named`
+    its names if the reference is one.
     """
     sought = {token.key for token in wanted}
     context = {token.text for token in (*expected, *asked)}
@@ -83,8 +87,6 @@ def taken_back(
     doubted = _doubted(answered, sorted(around), sought, topic)
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return "The answer names the reference, but does not say that it is right."
-    capitals = names(reference)
-    named = names(answer) if all(token.text in capitals for token in wanted) else frozenset()
     if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):
         return f"The answer names the reference, but then takes it back ({instead})."
     return ""
@@ -116,13 +118,14 @@ def _doubted(
         if token.kind != "word":
             continue
         denies = token.negated and (token.text in ANSWERS or token.key in topic)
-        doubts = token.text in DOUBTS and not token.negated
+        doubts = token.text in DOUBTS and not token.negated and [t.text for t in after[:1]] != ["other"]
         claims = token.text in CLAIMS and token.negated and [t.text for t in after[:1]] != ["so"]
-        fails = before in ("not", "never") and not token.opens and token.text not in NOT_ONLY | STOP_WORDS
+        fails = before in ("not", "never") and not token.opens and token.text not in _NO_VERBS
         if doubts or claims or token.text in FORMERLY or _turns_away(answered, i):
             found.update(_claim_after(answered, i + 1))
-        if fails and answered[max(i - 2, 0)].text != "why":
-            found.update(_object(answered, i + 1))
+        lacks = token.negated and token.key in topic and token.text not in STOP_WORDS
+        if lacks or (fails and answered[max(i - 2, 0)].text != "why"):
+            found.update(_object(answered, i + 1, sought))
         if token.text == "erstwhile" and before not in POINTERS and _claims(answered, i + 1, topic):
             found.update(subject(answered, i))
         if (denies or doubts) and (copula := copula_before(answered, i)) is not None:
@@ -132,25 +135,23 @@ def _doubted(
 
 def _turns_away(text: Sequence[Token], i: int) -> bool:
     """Whether a word turns away from what follows it ("rather than", "anything but", "every plan but"), undenied."""
-    word, begins = text[i], i
+    if text[i].text not in TURNED_AWAY:
+        return False
+    begins = i
     while begins and i - begins < REACH and not text[begins].opens:
         begins -= 1
     before = [token.text for token in text[begins:i]]
-    if not before or _DENYING.intersection(before):
+    if not before or _DENYING.intersection(before[:-1]):
         return False
-    every = word.text in ("but", "except") and not {"all", "every"}.isdisjoint(before[-2:])
-    return every or before[-1] in TURNED_AWAY.get(word.text, ())
+    every = text[i].text in ("but", "except") and not {"all", "every"}.isdisjoint(before[-2:])
+    return every or before[-1] in TURNED_AWAY[text[i].text]
 
 
-def _object(text: Sequence[Token], start: int) -> range:
-    """The places directly after a verb, with the words that link them to it."""
-    first = start
-    while first < len(text) and not text[first].opens and text[first].text in LINKING_WORDS:
-        first += 1
-    end = first
-    while end < len(text) and not text[end].opens and text[end].text not in STOP_WORDS:
-        end += 1
-    return range(start, end)
+def _object(text: Sequence[Token], start: int, sought: Collection[tuple[str, str]]) -> Iterator[int]:
+    """The places of what is sought if it comes directly after a verb, or after words that link it to the verb."""
+    clause = clause_after(text, start)
+    linked = itertools.dropwhile(lambda place: text[place].text in LINKING_WORDS, clause)
+    return itertools.takewhile(lambda place: text[place].key in sought, linked)
 
 
 def _claims(text: Sequence[Token], start: int, topic: Collection[tuple[str, str]]) -> bool:

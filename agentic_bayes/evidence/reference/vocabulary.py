@@ -141,12 +141,14 @@ CLAIMS = _set_of(
 )
 DOUBTS = _set_of(
     "doubt deny refute dispute unlikely improbable impossible unclear unknown uncertain unsure doubtful wonder",
-    "misconception myth fallacy exclude excluded outdated obsolete nobody hardly wish",
+    "misconception myth fallacy exclude excluded outdated obsolete nobody none hardly wish",
 )
 TURNED_AWAY = {
-    "than": _set_of("rather other more fewer less higher lower greater smaller"),
+    "than": _set_of("rather other more fewer less higher lower greater smaller longer shorter later earlier"),
     "but": _set_of("anything anyone anywhere everything everyone everywhere"),
     "from": _set_of("far"),
+    "near": _set_of("nowhere"),
+    "except": frozenset(),
 }
 FORMERLY = _set_of("formerly erstwhile")
 # "not only Paris", "not until 9:00": the negation is not of what follows
