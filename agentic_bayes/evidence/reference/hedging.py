@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.phrases import BULLET, INLINE_BULLET, LISTS, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     APPROVALS,
     AUXILIARIES,
@@ -34,37 +35,10 @@ _CORRECTING = frozenset({"actually", "wait", "sorry", "rather", "well"})
 _BETWEEN_POLARITIES = _CORRECTING | {"or", "and", "but", "also", "maybe", "perhaps", "possibly", "either", "both"}
 _ARTICLES = frozenset({"a", "an", "the", "is", "was", "it", "maybe", "perhaps", "possibly", "even", "either"})
 _CASES = frozenset({"for", "with", "if", "when", "unless"})
+_VERDICTS = DENIALS | APPROVALS | {"not"}
 _HEDGE = PRONOUNS | CLAIMS
-# signs that relate numbers to each other: what stands on both sides is no list
-_RELATION = re.compile("[=*\u00d7\u00f7\u2192:()]")
-_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u2013]|\(?(?:\d+|[A-Za-z])[.)])[ \t]+", re.MULTILINE)
-_INLINE_BULLET = re.compile(r"(?<=\S)[ \t]+(?=\(?(?:\d|[A-Da-d])[.)][ \t])")
-_VERSUS = re.compile(r"\s(?:vs\.?|versus)\s", re.IGNORECASE)
-_MAYBE = r"(?:maybe|perhaps|possibly|(?:could|might|may)(?: \w+){0,3} be)"
-_GUESSES = re.compile(rf"\b{_MAYBE}\b([^,.;?!\n]{{1,60}})[,.;?!]\s*(?:(?:but|and) )?(?:it )?{_MAYBE}\b", re.IGNORECASE)
-_GUESS = re.compile(r", (?:maybe|perhaps|possibly) (?=[A-Z\d$\u20ac\u00a3])")
-_QUESTIONS = re.compile(r"(?<![^.?!])(\s*[\w$]+(?: \w+)?)\?\s+(?=[\w$]+(?: \w+)?\?)")
-_SLASH = re.compile(r"(?<![\w./:])([^\W\d_]+)(?: ?/ ?|\|)(?=[^\W\d_]+(?![\w./]))")
-_REJECTED = re.compile(
-    r"\?[\"')\]]?\s*(?:no|nope|nein|non|wrong|incorrect|false|not really|not any ?more|no longer|i doubt (?:it|that)"
-    r"|i (?:don't|do not) think so)(?:\s*[,.;!:]|\s*$)",
-    re.IGNORECASE,
-)
-_CROSSES = "\u2717\u2718\u274c\u2716"
-_CROSSED_LINE = re.compile(rf"^[ \t>*-]{{0,8}}[{_CROSSES}]", re.MULTILINE)
-_CROSSED = re.compile(
-    rf" ?(?:[{_CROSSES}]|={{1,3}} ?(?:false|wrong|incorrect)\b|[(\[](?:wrong|incorrect|false|no)[)\]])", re.IGNORECASE
-)
 _SENTENCE = re.compile(r"[.!?]\s")
 _WORD = re.compile(r"[^\W\d_]+")
-
-
-def _listed_tokens(answer: str, read: Sequence[Token], reading: Reading) -> Sequence[Token]:
-    """The tokens, without bullets, with "A/B" as "A or B" and signs between numbers as words; `read` as it stands."""
-    plain = _RELATION.sub(" is ", _BULLET.sub("", answer)).replace(" & ", " and ")
-    plain = _GUESS.sub(" or ", _GUESSES.sub(r"\1 or", _QUESTIONS.sub(r"\1 or ", plain)))
-    plain = _SLASH.sub(r"\1 or ", _VERSUS.sub(" or ", plain))
-    return read if plain == answer else reading(plain)
 
 
 def without_hedges(answered: Sequence[Token]) -> list[Token]:
@@ -107,13 +81,16 @@ def alternatives(
     """
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
-    answer = _INLINE_BULLET.sub("\n", answer)
-    answered = _listed_tokens(answer, read, reading)
+    answer = INLINE_BULLET.sub("\n", answer)
+    plain = reworded(answer, LISTS)
+    answered = read if plain == answer else reading(plain)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
     kinds = {token.kind for token in wanted}
     kinds = kinds & {"number", "code"} or kinds
     places = {i for i, token in enumerate(answered) if token.key in sought and not token.negated}
+    if not places:
+        return []
 
     def is_other(item: range) -> bool:
         """Whether an item is of the reference's kind and says something else."""
@@ -128,18 +105,20 @@ def alternatives(
 
     offered: set[int] = set()
     shown: list[str] = []
-    for items, fewest_others in _lists(answered, answer, first=min(places, default=0)):
+    for items, fewest_others in _lists(answered, answer, first=min(places)):
         inside = {place for item in items for place in item}
         if not inside.isdisjoint(places) and sum(map(is_other, items)) >= fewest_others:
             offered |= inside
             shown += [" ".join(str(token) for token in answered[item.start : item.stop]) for item in items]
-    return shown if places and offered.issuperset(places) else []
+    return shown if offered.issuperset(places) else []
 
 
 def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tuple[list[range], int]]:
     """Lists, each as the places of its items and how many others make it a list of alternatives."""
     run: list[int] = []
     for i, token in enumerate([*answered, None]):
+        if token and token.kind == "word" and not run:
+            continue
         if token and token.kind in ("number", "code") and (not run or token.kind == answered[run[-1]].kind):
             run.append(i)
         elif not (run and token and token.key in (("word", "or"), ("word", "and"))):
@@ -150,13 +129,14 @@ def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tu
     clauses = [range(start, end) for start, end in itertools.pairwise([*starts, len(answered)])]
     for number, clause in enumerate(clauses):
         for place in clause:
-            either = answered[place].key == ("word", "or") and not _depends(answered, place)
-            if either and (items := _around(place, answered, clauses, number)):
+            if answered[place].text != "or" or _depends(answered, place):
+                continue
+            if items := _around(place, answered, clauses, number):
                 yield items, 1
-    plain = _BULLET.sub("", answer)
+    plain = BULLET.sub("", answer)
     if any(len(clause) > 2 * SHORT + 1 for clause in clauses) or _SENTENCE.search(plain) or answer.count(":") > 1:
         return
-    if len(clauses) > 1 and len(_BULLET.findall(answer)) == len(clauses):
+    if len(clauses) > 1 and len(BULLET.findall(answer)) == len(clauses):
         yield clauses, 1
     named = names(answer)
     all_names = all(len(clause) == 1 and answered[clause.start].text in named for clause in clauses)
@@ -207,11 +187,6 @@ def names(text: str) -> frozenset[str]:
     return frozenset(token.text for token in tokens(capitals))
 
 
-def rejections_in_words(answer: str) -> str:
-    """The answer with "Is it X? No." as "Is it X is wrong.", and the same where X is crossed out."""
-    return _CROSSED.sub(" is wrong", _CROSSED_LINE.sub("not ", _REJECTED.sub(" is wrong. ", answer)))
-
-
 def with_denials(text: Sequence[Token]) -> list[Token]:
     """The tokens, with everything that the text calls wrong marked as negated.
 
@@ -219,6 +194,8 @@ def with_denials(text: Sequence[Token]) -> list[Token]:
     """
     out = list(text)
     for i, token in enumerate(text):
+        if token.text not in _VERDICTS:
+            continue
         ends = i + 1 == len(text) or text[i + 1].opens
         if token.text == "not" and ends and not token.opens and i and text[i - 1].text in AUXILIARIES:  # "X does not."
             _negate(out, subject(text, i - 1, pointed=False))

@@ -17,11 +17,11 @@ from agentic_bayes.evidence.reference.dates import (
 from agentic_bayes.evidence.reference.hedging import (
     alternatives,
     names,
-    rejections_in_words,
     with_denials,
     without_hedges,
 )
 from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
+from agentic_bayes.evidence.reference.phrases import REJECTIONS, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
     CLAIMS,
@@ -114,7 +114,7 @@ class ReferenceJudge:
             return Score(1.0, "The answer says the same as the reference.")
         asked = with_months(tokens(turn.query))
         if not any(token.text in DENIALS for token in (*expected, *asked)):
-            if _opening(expected) is None and (plain := rejections_in_words(answer)) != answer:
+            if _opening(expected) is None and (plain := reworded(answer, REJECTIONS)) != answer:
                 answered = with_months(tokens(plain))
             answered = with_denials(answered)
         return (
@@ -237,7 +237,8 @@ def _by_containment(expected: Sequence[Token], answered: Sequence[Token]) -> Sco
     for token in expected:
         codes.setdefault(token.key, min(len(codes) + 1, 0x10FFFF))
     needle = "".join(chr(codes[token.key]) for token in expected)
-    hay = "".join(chr(codes.get(token.key, 0)) for token in answered)
+    texts = {token.text for token in expected}
+    hay = "".join([chr(codes.get(token.key, 0)) if token.text in texts else "\0" for token in answered])
     start = hay.find(needle)
     while start >= 0:
         run = answered[start : start + len(expected)]

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, subject
+from agentic_bayes.evidence.reference.phrases import NUMBER_RANGE, RETRACTIONS, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     ANSWERS,
     CLAIMS,
@@ -28,27 +29,8 @@ from agentic_bayes.evidence.reference.vocabulary import (
     TURNED_AWAY,
 )
 
-_RANGE = re.compile(r"(?<![\w.,-])(?<!from )(\d{1,3}) ?(?:-|\u2013|to) ?(\d{1,3})(?![\w-]|[.,]\d)", re.ASCII)
-# what many phrases say in the words of the vocabulary
-_PHRASES = [
-    (re.compile(phrase, re.IGNORECASE), plain)
-    for phrase, plain in (
-        (
-            r"\b(?:(?:previously|originally|once) (?:called|known as|named)|used to be (?:called|known as|named))\b",
-            "formerly",
-        ),
-        (r"\bused to\b", "erstwhile"),
-        (r"\bin (?:fact|reality|truth)\b", "actually"),
-        (r"\b(?:moved|migrated|switched|changed|relocated) from ([^,.;\n]{1,40}?) to\b", r"formerly \1; to"),
-        (r"\bout of date\b", "outdated"),
-        (r"\brul(?:es?|ed|ing) out\b", "exclude"),
-        (r"\b(?:candidates|contenders|possibilities)\b", "uncertain"),
-        (r"\b(?:anywhere|somewhere|ranges|ranging) from\b", ""),
-        (r" ?(?:[\u2192\u27f6\u21d2]|[-=]{1,2}>)", "; actually "),
-        (r"(?<=\S) [-\u2013] |[:|]\W{0,4}no\b", "; "),  # a dash, or a field that says no
-    )
-]
 _DENYING = frozenset({"no", "none", "not", "nothing", "nobody", "never", "nowhere"})
+_CUES = DOUBTS | CLAIMS | FORMERLY | TURNED_AWAY.keys() | {"between"}
 _NO_VERBS = NOT_ONLY | STOP_WORDS | LINKING_WORDS
 _SHORT_QUESTION = 6  # tokens
 _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
@@ -73,10 +55,7 @@ def taken_back(
     if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & (DOUBTS | FORMERLY):
         return ""
     timed = "when" in context or "time" in context
-    text = answer
-    for phrase, plain in _PHRASES:
-        text = phrase.sub(plain, text)
-    text = text if timed else _RANGE.sub(r"between \1 and \2", text)
+    text = reworded(answer, RETRACTIONS if timed else (*RETRACTIONS, NUMBER_RANGE))
     answered = read if text == answer else reading(text)
     places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
     if not places:
@@ -110,6 +89,8 @@ def _doubted(
     found: set[int] = set()
     for i in around:
         token = answered[i]
+        if not token.negated and token.text not in _CUES:
+            continue
         before = answered[i - 1].text if i else ""
         after = answered[i + 1 : i + 4]
         if token.text == "between" and len(after) == 3 and after[1].text == "and":
