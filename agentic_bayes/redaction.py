@@ -8,19 +8,25 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import islice
+from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 SHORTEST = 8  # characters; a shorter value is secret only where it is marked, since it may be part of anything
-KEYS = re.compile(r"(api_?key|access_?key|token|secret|password|passwd|credentials?|authorization)$", re.IGNORECASE)
+KEYS = re.compile(
+    r"((api|access|private|secret|signing|subscription|master|session)[_-]?key|token|secret|password|passwd|passphrase"
+    r"|credentials?|authorization|bearer|cookie)$",
+    re.IGNORECASE,
+)
 """Names of values that are secret."""
 
-_HEADERS = frozenset({"headers", "default_headers"})
 # headers that tell nobody anything
 _PUBLIC_HEADERS = frozenset(
     {"accept", "accept-charset", "accept-encoding", "accept-language", "connection", "content-type", "user-agent"}
 )
 _CUTS = ("…", "...")  # what shortened texts have where they were cut
+_DEEPEST, _MOST_ITEMS = 3, 10_000  # objects within a grader or model, and items of each, that are looked into
 _BASE64 = 3  # bytes that base64 writes as four characters
 
 
@@ -103,23 +109,23 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def secrets_in(declared: Any) -> dict[str, str]:
-    """Keys, passwords and headers in a declaration, or among the fields of a model: value → ``<where it stands>``."""
-    return {value: f"<{where}>" for where, value in _secret_values(declared, "") if len(value) >= SHORTEST}
+    """Keys, passwords and headers in a declaration, or in the fields of an object: value → ``<its name there>``."""
+    return {value: f"<{where}>" for where, value in _secret_values(declared, "", _DEEPEST) if len(value) >= SHORTEST}
 
 
-def _secret_values(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Values of headers, keys and passwords, each with where it stands."""
-    if isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from _secret_values(item, f"{where}[{i}]")
+def _secret_values(value: Any, where: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Values of headers, keys and passwords, each with where it stands, in objects down to this depth."""
+    if isinstance(value, (list, tuple)):
+        for i, item in enumerate(value[:_MOST_ITEMS]):
+            yield from _secret_values(item, f"{where}[{i}]", depth)
     elif hasattr(value, "get_secret_value"):  # pydantic's types, which models use
         yield where, str(value.get_secret_value())
     elif isinstance(value, str) and "://" in value:
         yield from _in_url(value, where)
     elif isinstance(value, dict):
-        for key, item in value.items():
+        for key, item in islice(value.items(), _MOST_ITEMS):
             at = f"{where}.{key}".removeprefix(".")
-            if str(key).lower() in _HEADERS and isinstance(item, dict):
+            if str(key).lower().endswith("headers") and isinstance(item, dict):
                 for name, header in item.items():
                     if str(name).lower() not in _PUBLIC_HEADERS:
                         yield f"{at}.{name}", str(header)
@@ -127,7 +133,11 @@ def _secret_values(value: Any, where: str) -> Iterator[tuple[str, str]]:
             elif KEYS.search(str(key)) and isinstance(item, str):
                 yield at, item
             else:
-                yield from _secret_values(item, at)
+                yield from _secret_values(item, at, depth)
+    elif depth and not isinstance(value, (type, ModuleType)):
+        slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+        fields = {name: getattr(value, name) for name in slots if name[:2] != "__" and hasattr(value, name)}
+        yield from _secret_values({**getattr(value, "__dict__", {}), **fields}, "", depth - 1)
 
 
 def _in_url(url: str, where: str) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,7 @@ from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.executors import ExecutorChoice, Workers, check_executor, packed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, check_conversations
+from agentic_bayes.redaction import secrets_in
 
 __all__ = ["assess", "assess_async"]
 
@@ -183,6 +184,8 @@ class _Assessment:
         self._graders = Graders(judge, tool_rubric, tuple(metrics))
         check_executor(executor)
         self._packed = b"" if executor is None else _packed(self._graders)
+        for grader in (judge, *metrics):
+            calls.keep_secret(secrets_in(grader))
         self._calls, self._progress = calls, progress
         detailed: object = progress
         self._report = detailed.report if isinstance(detailed, DetailedProgress) else None

@@ -17,8 +17,8 @@ from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tools.rubric import ROUNDING
 from agentic_bayes.outcomes.coordinates import METADATA, TaskColumns, by_task, check_columns, column_name
-from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
-from agentic_bayes.outcomes.missing import crashes_failed
+from agentic_bayes.outcomes.dataset import dataset_from_counts
+from agentic_bayes.outcomes.missing import ErrorHandling, with_errors_as
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["count_outcomes"]
 
 Unit = Literal["conversation", "interaction", "question"]
-ErrorHandling = Literal["unscored", "fail", "bounds"]
 AgentGrouping = Literal["separate", "together"]
 TrialVerdict = Literal["pass", "fail", "unscored", "errored"]
 
@@ -194,9 +193,7 @@ def _counted(
     if indicator in ("tools", "joint", *TOOL_DIMENSIONS):
         attrs["tool_rubric"] = "; ".join(sorted({rubric for _, rubric in graders}))
     ds = dataset_from_counts(counts, attrs, _columns(evidence, unit, agents, asked, {task for _, task in cells}))
-    if errors == "fail":
-        return crashes_failed(ds)
-    return with_bounds(ds) if errors == "bounds" else ds
+    return with_errors_as(ds, errors)
 
 
 def _cells(

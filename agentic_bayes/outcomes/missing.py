@@ -11,12 +11,14 @@ import numpy as np
 from agentic_bayes.checks import check_choice
 from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.dataset import with_bounds
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["TrialCounts"]
 
+ErrorHandling = Literal["unscored", "fail", "bounds"]  # what trials of crashed agents count as
 MissingTrials = Literal["unscored", "errored"]  # all trials without a verdict, or those of crashed agents only
 
 
@@ -123,10 +125,14 @@ def counted_as(
     return outcomes.assign({name: (outcomes[name].dims, value) for name, value in values.items()})
 
 
-def crashes_failed(outcomes: xr.Dataset) -> xr.Dataset:
-    """Outcomes in which all crashed agents failed; ``crashed`` says how many failures no judge has seen."""
+def with_errors_as(outcomes: xr.Dataset, errors: ErrorHandling) -> xr.Dataset:
+    """Outcomes whose errored trials count as `errors` says; ``crashed`` is how many failures no judge has seen."""
+    if errors == "bounds":
+        return with_bounds(outcomes)
+    if errors == "unscored" or not outcomes["errored"].any():
+        return outcomes
     failed = counted_as(outcomes, failed=outcomes["agent"].values.tolist(), which="errored")
-    return failed.assign(crashed=outcomes["errored"]) if bool(outcomes["errored"].any()) else failed
+    return failed.assign(crashed=outcomes["errored"])
 
 
 def _chosen(outcomes: xr.Dataset, agents: str | Iterable[str] | None) -> Array:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.results.evidence import ToolResults, read_results
-from agentic_bayes.outcomes.count import ErrorHandling, count_outcomes
+from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.outcomes.missing import ErrorHandling
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,10 +15,9 @@ from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, OpenTable
 from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_name
-from agentic_bayes.outcomes.count import ErrorHandling
-from agentic_bayes.outcomes.dataset import dataset_from_arrays, with_bounds
+from agentic_bayes.outcomes.dataset import dataset_from_arrays
 from agentic_bayes.outcomes.engine import COUNTED, count_in_engine, repeated_in_engine
-from agentic_bayes.outcomes.missing import crashes_failed
+from agentic_bayes.outcomes.missing import ErrorHandling, with_errors_as
 from agentic_bayes.outcomes.rows import (
     CodedColumn,
     CountedTable,
@@ -191,9 +190,7 @@ def outcomes_from_table(
     if errors != "unscored":
         attrs["errors"] = errors
     ds = dataset_from_arrays(read.counted.agents, read.counted.tasks, read.counted.counts, attrs, read.extra)
-    if errors == "fail":
-        return crashes_failed(ds)
-    return with_bounds(ds) if errors == "bounds" else ds
+    return with_errors_as(ds, errors)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.formatting import cut_text, format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.coordinates import by_task, check_columns
-from agentic_bayes.outcomes.count import ErrorHandling
-from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
+from agentic_bayes.outcomes.dataset import dataset_from_counts
+from agentic_bayes.outcomes.missing import ErrorHandling, with_errors_as
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
@@ -133,17 +133,17 @@ class RunResults(Tabular):
         cells: dict[tuple[str, str], list[int]] = {}
         for trial in self.trials:
             cell = cells.setdefault((self.facts["agent"], trial.task), [0, 0, 0, 0])
-            decided = self._has_verdict(trial)
+            errored = trial.status == "error"
             cell[0] += trial.status == "pass"
-            cell[1] += decided
-            cell[2] += not decided
-            cell[3] += not decided
+            cell[1] += not errored
+            cell[2] += errored
+            cell[3] += errored
         for task, count in waiting.items():
             cells.setdefault((self.facts["agent"], task), [0, 0, 0, 0])[2] += count
         counts = {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
         attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": self.errors}
         ds = dataset_from_counts(counts, attrs, self._groups([task for _, task in cells]))
-        return with_bounds(ds) if self.errors == "bounds" else ds
+        return with_errors_as(ds, self.errors)
 
     def _groups(self, tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The group of every task, where a field of their metadata groups them."""

@@ -79,6 +79,42 @@ def test_no_key_is_in_reasons_store_or_evidence(environment, tmp_path):
         assert "it says ${OPENAI_API_KEY}, <api_key> and <default_headers.Authorization>" in str(evidence.rows)
 
 
+class Client:
+    """What a grader of one's own may hold."""
+
+    __slots__ = ("extra_headers", "private_key")
+
+    def __init__(self):
+        self.private_key, self.extra_headers = OWN, {"X-Proxy": HEADER}
+
+
+class OwnJudge:
+    """A judge that is given its keys, and says them all."""
+
+    name, identity = "own", "own/1"
+
+    def __init__(self):
+        self.settings, self.client, self.itself = [{"api-key": KEY}], Client(), self
+
+    def grade(self, conversation, position):
+        """Score or raise."""
+        if conversation.task_id == "a":
+            raise RuntimeError(f"401: {KEY} {OWN} {HEADER}")
+        return Score(1.0, f"asked with {KEY}, {OWN}, {HEADER}", {"keys": [KEY, OWN]})
+
+
+@pytest.mark.parametrize("executor", [None, "local:1"])
+def test_keys_that_a_grader_of_ones_own_holds_are_hidden(monkeypatch, tmp_path, executor):
+    """At keys, in headers and within its client, though no variable of the environment has them."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    said = [conversation(session=name, task_id=name) for name in "ab"]
+    evidence = assess(said, judge=OwnJudge(), metrics=[OwnJudge()], executor=executor)
+    evidence.write(tmp_path / "evidence.jsonl")
+    assert leaks((tmp_path / "evidence.jsonl").read_bytes(), repr(evidence), str(evidence.rows)) == []
+    named = "<settings[0].api-key>, <private_key>, <extra_headers.X-Proxy>"
+    assert named in str(evidence.rows)
+
+
 def test_a_run_that_stops_says_why_without_the_key(environment):
     """In the warning, and as the reason of what was not asked."""
     judge = LLMJudge(ScriptedChatModel(script=lambda _: RuntimeError(f"no quota for {KEY}")), attempts=1)

@@ -2,6 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
+from answers import RIGHT as RIGHT_ANSWERS
+from answers import WRONG as WRONG_ANSWERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import reduced
@@ -404,6 +406,26 @@ def test_quoting_the_reference_to_deny_it_is_wrong(answer):
 def test_calling_something_else_wrong_does_not_count_against_the_answer(answer):
     """Only what is called wrong is denied."""
     assert value("Paris", answer) == 0.9
+
+
+def rejected(answers):
+    """The answers that are wrong by the judge, and how many there are."""
+    listed = [(*asked, one.replace("¶", "\n")) for asked, text in answers.items() for one in text.split("\n")[1:-1]]
+    return {one for query, wanted, one in listed if value(wanted, one, query) < RIGHT}, {one for _, _, one in listed}
+
+
+def test_what_hedges_denies_or_lists_is_wrong_and_what_is_right_is_right():
+    """Of 179 and 220 answers in people's own words, all but those that rules by form do not tell."""
+    wrong, all_wrong = rejected(WRONG_ANSWERS)
+    assert all_wrong - wrong == {
+        "42 is too high; there are 40.",
+        "42 is only an upper limit.",
+        "It was Berlin before we moved to Munich.",
+        "Berlin has no head office.",
+        "We don't have an office in Berlin.",
+        "One of: Berlin, Hamburg, Munich",
+    }
+    assert rejected(RIGHT_ANSWERS)[0] == {"No. Yes, I know it's annoying."}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import base64
 import http.server
 import json
 import threading
-import warnings
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,7 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from agentic_bayes.cli.app import app
-from agentic_bayes.errors import AgentError, DoubtfulRecords, InvalidArgument, OutcomesError, SuiteError, described
+from agentic_bayes.errors import (
+    AgentError,
+    DoubtfulRecords,
+    HookFailed,
+    InvalidArgument,
+    OutcomesError,
+    SuiteError,
+    described,
+)
 from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.reply import turn_of
 from agentic_bayes.suites.config import load_suite
@@ -80,6 +87,9 @@ def test_an_agent_that_crashes_on_odd_trials_decides_nothing_and_the_reasons_are
     assert (summary["total_trials"], summary["passed_trials"], summary["error_trials"]) == (300, 150, 150)
     assert summary["error_reasons"] == [{"reason": "ValueError: the tool server is down", "trials": 150}]
     assert summary["tasks"][0]["error_reasons"][0]["trials"] == 5
+    failed = RunResults.of(folder, errors="fail").outcomes
+    assert (failed["trials"].values == 10).all()
+    assert (failed["crashed"].values == 5).all(), "no judge has seen them, so its labels do not correct them"
 
 
 def test_many_reasons_are_listed_by_how_often_they_occur():
@@ -274,8 +284,7 @@ def test_no_secret_is_in_any_byte_of_a_run_in_which_everything_fails(make, tmp_p
     )
     command_grader = "{type: command, config: {command: sh shout.sh}}"
     path.write_text(path.read_text().replace("graders: [", f"graders: [{command_grader}, "))
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
+    with pytest.warns(HookFailed, match="hook after_trial: ended with 3: .*CANARY_KEY"):
         printed, _ = command("run", "-c", path, "--k", 1)
     (folder,) = (tmp_path / "results").iterdir()
     again, _ = command("show", folder)

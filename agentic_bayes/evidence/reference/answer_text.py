@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -27,6 +26,7 @@ _MARKS = (
     "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b57"
     "\u0b82-\u0bcd\u0c00-\u0c56\u0c81-\u0cd6\u0d00-\u0d57\u0dca-\u0df3\u0f71-\u0f84\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
+_SPACELESS_SIGN = re.compile(f"[{_SPACELESS}]")
 _LETTER = rf"(?:[^\W_{_SPACELESS}]|[{_MARKS}])"
 # A chunk holds together what may be one number, date or code.
 _JOINER = r"(?:[-_]|(?<=\d)[.,:/'](?=\d)|(?<=[^\W\d_])[./'](?=[^\W\d_]))"
@@ -60,7 +60,7 @@ _CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟')
 _REACH = 5
 _LONGEST_NUMBER = 24  # words
 _LONGEST_REMEMBERED = 5_000  # characters
-_NAME_SIGNS = frozenset("+-#")
+_NAME_SIGNS = (["+"], ["-"], ["#"])
 _MORE_THAN_WORDS = (vocabulary.NUMERALS - {"and"}) | set(vocabulary.UNIT_PREFIXES) | {"minus", "negative", "cannot"}
 
 
@@ -116,7 +116,7 @@ def tokens(text: str) -> Sequence[Token]:
 
 
 def _read(text: str) -> Sequence[Token]:
-    read = tuple(_negations(_Tokenizer(normalise(text)).read()))
+    read = tuple(_with_negations(_Tokenizer(normalise(text)).read()))
     if len(read) == 1 and read[0].key == ("word", "one"):  # in running text it is mostly a pronoun
         return (read[0]._replace(kind="number", text="1"),)
     return read
@@ -125,50 +125,47 @@ def _read(text: str) -> Sequence[Token]:
 _remembered = lru_cache(maxsize=64)(_read)  # trials of a task share its query and reference
 
 
-@dataclass(slots=True)
-class _Lexeme:
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
 class _Tokenizer:
     """Turns lexemes from left to right into tokens (negations are marked afterwards)."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         pattern = _ASCII_LEXEME if text.isascii() else _LEXEME
-        self.lexemes = [_Lexeme(m.lastgroup or "", m[0], m.start(), m.end()) for m in pattern.finditer(text)]
+        self.places = list(pattern.finditer(text))
+        self.lexemes = [place[0] for place in self.places]
         self.at = 0
 
-    def read(self) -> Iterator[Token]:
+    def read(self) -> list[Token]:
+        out: list[Token] = []
         opens = True
         while self.at < len(self.lexemes):
-            lexeme = self.lexemes[self.at]
+            lexeme, at = self.lexemes[self.at], self.at
             self.at += 1
-            plain = _plain_word(lexeme.text) if lexeme.kind == "chunk" else None
-            if plain and self.text[lexeme.end : lexeme.end + 1] not in _NAME_SIGNS:
-                yield plain[opens]
+            plain = _plain_word(lexeme)
+            if plain and self.lexemes[self.at : self.at + 1] not in _NAME_SIGNS:
+                out.append(plain[opens])
                 opens = False
                 continue
             read: list[Token] = []
-            if lexeme.kind == "chunk":
-                read = [] if self._belongs_to_next(lexeme.text) else self._chunk(lexeme)
-            elif lexeme.kind == "spaceless":
-                read = [Token("character", lexeme.text)]
-            elif lexeme.kind == "line" or lexeme.text in _CLAUSE_ENDS:
+            kind = self.places[at].lastgroup
+            if kind == "chunk":
+                read = [] if self._belongs_to_next(lexeme) else self._chunk(lexeme)
+            elif kind == "spaceless":
+                read = [Token("character", lexeme)]
+            elif kind == "line" or lexeme in _CLAUSE_ENDS:
                 opens = True
-            elif self._is_symbol(lexeme):
-                read = [Token("symbol", lexeme.text)]
-            for token in read:
-                yield token._replace(opens=True) if opens else token
+            elif self._is_symbol(at):
+                read = [Token("symbol", lexeme)]
+            if read and opens:
+                read[0] = read[0]._replace(opens=True)
                 opens = False
+            out += read
+        return out
 
-    def _chunk(self, lexeme: _Lexeme) -> list[Token]:
-        if not _DIGITS.search(lexeme.text):
-            return self._words(lexeme.text)
-        place, body = self.at - 1, lexeme.text
+    def _chunk(self, body: str) -> list[Token]:
+        if not _DIGITS.search(body):
+            return self._words(body)
+        place = self.at - 1
         if self._after_bare_point(place) and body.isdigit():
             place, body = place - 1, f"0.{body}"
         currency, sign = self._before(place)
@@ -209,7 +206,7 @@ class _Tokenizer:
     def _words(self, chunk: str) -> list[Token]:
         if chunk in UNITS and "/" in chunk:
             return [Token("word", chunk)]
-        if number := self._number_in_words():
+        if number := self._fraction_in_words(chunk) or self._number_in_words():
             return [number]
         if name := self._name_with_sign(chunk):
             return [Token("word", name)]
@@ -227,12 +224,22 @@ class _Tokenizer:
                 found += [Token("word", _stem(word)) for word in kept]
         return [token for token in found if token.text]
 
+    def _fraction_in_words(self, chunk: str) -> Token | None:
+        """The fraction that begins with the chunk just read (one half, three-quarters)."""
+        top, hyphen, name = chunk.partition("-")
+        bottom = vocabulary.FRACTIONS.get(name or self._peek(), 0)
+        if not 0 < vocabulary.NUMBER_WORDS.get(top, 0) < bottom:
+            return None
+        self.at += not hyphen
+        fraction = read_number(f"{vocabulary.NUMBER_WORDS[top]}/{bottom}")
+        return self._measured(fraction, "", frozenset()) if fraction else None
+
     def _number_in_words(self) -> Token | None:
         """The number that begins with the chunk just read (twenty-one, two hundred and five)."""
         words: list[str] = []
         ends: dict[int, int] = {}  # number of words → lexemes read
         for ahead in range(-1, _LONGEST_NUMBER):
-            lexeme = self._peek(ahead) if ahead >= 0 else self.lexemes[self.at - 1].text
+            lexeme = self._peek(ahead) if ahead >= 0 else self.lexemes[self.at - 1]
             parts = lexeme.split("-")
             if not vocabulary.NUMERALS.issuperset(parts):
                 break
@@ -248,11 +255,9 @@ class _Tokenizer:
     def _name_with_sign(self, chunk: str) -> str:
         """A letter with the sign that ends its name (A-, C#), or a name with ++; otherwise an empty text."""
         name, place = chunk, self.at
-        while place < len(self.lexemes) and self.lexemes[place].start == self.lexemes[place - 1].end:
-            if self.lexemes[place].text not in ("+", "-", "#"):
-                break
-            name, place = name + self.lexemes[place].text, place + 1
-        end = self.lexemes[place - 1].end
+        while place < len(self.lexemes) and not self._gap(place) and self.lexemes[place] in ("+", "-", "#"):
+            name, place = name + self.lexemes[place], place + 1
+        end = self.places[place - 1].end()
         if name == chunk or self.text[end : end + 1].isalnum() or (len(chunk) > 1 and name != f"{chunk}++"):
             return ""
         self.at = place
@@ -260,10 +265,9 @@ class _Tokenizer:
 
     def _after_bare_point(self, place: int) -> bool:
         """Whether the lexeme at this place is the fraction of a number like .5"""
-        if place == 0 or self.lexemes[place - 1].text != ".":
+        if place == 0 or self.lexemes[place - 1] != ".":
             return False
-        point = self.lexemes[place - 1]
-        return point.end == self.lexemes[place].start and not self.text[max(point.start - 1, 0) : point.start].isalnum()
+        return not self._gap(place) and not self._char_before(place - 1).isalnum()
 
     def _measured(self, number: str, sign: str, units: Meanings, power: int = 0) -> Token:
         """The number with the unit and the power of ten that follow it."""
@@ -299,14 +303,20 @@ class _Tokenizer:
         place = self.at + ahead
         if not 0 < place < len(self.lexemes):
             return ""
-        gap = self.text[self.lexemes[place - 1].end : self.lexemes[place].start]
-        return self.lexemes[place].text if gap in ("", " ") else ""
+        return self.lexemes[place] if self._gap(place) in ("", " ") else ""
+
+    def _gap(self, place: int) -> str:
+        """The text between the lexeme at this place and the one before it."""
+        return self.text[self.places[place - 1].end() : self.places[place].start()]
+
+    def _char_before(self, place: int) -> str:
+        """The character before the lexeme at this place, if there is one."""
+        start = self.places[place].start()
+        return self.text[max(start - 1, 0) : start]
 
     def _starts_number(self, ahead: int) -> bool:
         place = self.at + ahead
-        if place >= len(self.lexemes) or self.lexemes[place].start != self.lexemes[place - 1].end:
-            return False
-        return self.lexemes[place].text[0].isdigit()
+        return place < len(self.lexemes) and not self._gap(place) and self.lexemes[place][0].isdigit()
 
     def _belongs_to_next(self, word: str) -> bool:
         """Whether the lexeme just read is the currency or the sign of the number that follows (USD 36, minus 5)."""
@@ -321,43 +331,38 @@ class _Tokenizer:
         """The currency and the minus sign directly before the lexeme at this place."""
         units: Meanings = frozenset()
         sign = ""
-        start = self.lexemes[place].start
         for earlier in range(place - 1, max(place - 3, -1), -1):
-            lexeme = self.lexemes[earlier]
-            gap = start - lexeme.end
-            if not units and gap <= 1 and lexeme.text in (*vocabulary.CURRENCY_SYMBOLS, *vocabulary.UNIT_PREFIXES):
-                units = UNITS[lexeme.text]
+            lexeme, gap = self.lexemes[earlier], len(self._gap(earlier + 1))
+            if not units and gap <= 1 and (lexeme in vocabulary.CURRENCY_SYMBOLS or lexeme in vocabulary.UNIT_PREFIXES):
+                units = UNITS[lexeme]
             elif not sign and ((gap <= 1 and self._is_word_sign(earlier)) or (gap == 0 and self._is_minus(earlier))):
                 sign = "-"
             else:
                 break
-            start = lexeme.start
         return units, sign
 
     def _is_minus(self, place: int) -> bool:
         """Whether this is a hyphen that is not joined to what comes before it."""
-        start = self.lexemes[place].start
-        return self.lexemes[place].text == "-" and not self.text[max(start - 1, 0) : start].isalnum()
+        return self.lexemes[place] == "-" and not self._char_before(place).isalnum()
 
     def _is_word_sign(self, place: int) -> bool:
         """Whether this is "minus" or "negative" without a number before it ("5 minus 3")."""
-        if self.lexemes[place].text not in ("minus", "negative"):
+        if self.lexemes[place] not in ("minus", "negative"):
             return False
-        return place == 0 or not self.lexemes[place - 1].text[0].isdigit()
+        return place == 0 or not self.lexemes[place - 1][0].isdigit()
 
     def _with_space_groups(self, body: str) -> str:
         """The body with the groups of three digits that follow it after single spaces (1 234 567.8)."""
         if not (body.isascii() and body.isdigit() and len(body) <= 3) or body[0] == "0":
             return body
         groups = [body]
-        while self.at < len(self.lexemes) and self.lexemes[self.at].kind == "chunk":
+        while self.at < len(self.lexemes) and self._gap(self.at) == " ":
             lexeme = self.lexemes[self.at]
-            apart = self.text[self.lexemes[self.at - 1].end : lexeme.start]
-            if apart != " " or not _THREE_DIGITS.fullmatch(lexeme.text):
+            if not _THREE_DIGITS.fullmatch(lexeme):
                 break
-            groups.append(lexeme.text.replace(",", "."))
+            groups.append(lexeme.replace(",", "."))
             self.at += 1
-            if not lexeme.text.isdigit():
+            if not lexeme.isdigit():
                 break
         return "".join(groups)
 
@@ -372,20 +377,19 @@ class _Tokenizer:
         self.at += 1
         return body + fraction[1:]
 
-    def _is_symbol(self, lexeme: _Lexeme) -> bool:
+    def _is_symbol(self, place: int) -> bool:
         """Signs that change a meaning: +, <, >, and a - or # that ends a name (A-, C#)."""
-        if lexeme.text in ("+", "<", ">", "\u2264", "\u2265"):
-            return self.text[max(lexeme.start - 1, 0) : lexeme.start] not in ("", "-", "=", "\n")
-        if lexeme.text not in ("-", "#"):
-            return False
-        before, after = self.text[max(lexeme.start - 1, 0) : lexeme.start], self.text[lexeme.end : lexeme.end + 1]
-        return before.isalnum() and not after.isalnum()
+        sign, before = self.lexemes[place], self._char_before(place)
+        if sign in ("+", "<", ">", "\u2264", "\u2265"):
+            return before not in ("", "-", "=", "\n")
+        end = self.places[place].end()
+        return sign in ("-", "#") and before.isalnum() and not self.text[end : end + 1].isalnum()
 
 
 @lru_cache(maxsize=4096)
 def _plain_word(text: str) -> tuple[Token, Token] | None:
     """The token of a word that is nothing but a word, within a clause and as its first; None for others."""
-    if not text.isalpha() or text in _MORE_THAN_WORDS:
+    if not text.isalpha() or text in _MORE_THAN_WORDS or (len(text) == 1 and _SPACELESS_SIGN.match(text)):
         return None
     token = Token("word", _stem(text))
     return token, token._replace(opens=True)
@@ -396,25 +400,23 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "sui" else word
 
 
-def _negations(text: Iterator[Token]) -> Iterator[Token]:
-    """Mark the tokens directly negated within their clause."""
-    since = _REACH + 1  # tokens since the last negation that is still open
-    after_character = False
-    for token in text:
-        if token.opens:
-            since, after_character = _REACH + 1, False
-        negated = since <= _REACH or (token.kind == "character" and after_character)
-        yield token._replace(negated=True) if negated else token
-        after_character = token.kind == "character" and (
-            token.text in vocabulary.NEGATING_CHARACTERS
-            or (after_character and token.text in vocabulary.LINKING_CHARACTERS)
-        )
-        if token.kind == "word" and token.text in vocabulary.NEGATIONS:
-            since = 1
-        elif token.kind == "word" and token.text in vocabulary.LINKING_WORDS:
-            since += 1
+def _with_negations(text: list[Token]) -> list[Token]:
+    """The tokens, with those directly negated within their clause marked."""
+    for i, token in enumerate(text):
+        if token.text in vocabulary.NEGATIONS and token.kind == "word":
+            links, linking = _REACH, vocabulary.LINKING_WORDS
+        elif token.text in vocabulary.NEGATING_CHARACTERS and token.kind == "character":
+            links, linking = len(text), vocabulary.LINKING_CHARACTERS
         else:
-            since = _REACH + 1
+            continue
+        for place in range(i + 1, min(i + 1 + links, len(text))):
+            after = text[place]
+            if after.opens or (token.kind == "character" and after.kind != "character"):
+                break
+            text[place] = after._replace(negated=True)
+            if after.text not in linking or after.kind != token.kind:
+                break
+    return text
 
 
 def content(text: Sequence[Token]) -> list[Token]:

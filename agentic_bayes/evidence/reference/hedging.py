@@ -4,52 +4,41 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.phrases import BULLET, INLINE_BULLET, LISTS, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     APPROVALS,
+    AUXILIARIES,
     BEFORE_CLAIMS,
+    CLAIMS,
     CONJUNCTIONS,
     COPULAS,
     DENIALS,
     NO_WORDS,
     POINTERS,
     PRONOUNS,
+    REPORTS,
     STOP_WORDS,
     YES_WORDS,
 )
+
+Reading = Callable[[str], Sequence[Token]]
 
 SHORT = 3  # tokens of an item of a list, and words of a reference that can be one
 REACH = 12  # tokens before or after "wrong" that it can deny
 _SUBJECT_ENDS, _FILLERS = CONJUNCTIONS | COPULAS, CONJUNCTIONS | POINTERS
 _FEWEST = 3  # numbers of a list without "or"
 _FEWEST_WORDS = 4  # items of an answer that is nothing but a list
-_BETWEEN_POLARITIES = frozenset({"or", "and", "but", "actually", "maybe", "perhaps", "possibly", "either", "both"})
-_ARTICLES = frozenset({"a", "an", "the", "maybe", "perhaps", "possibly", "even", "either"})
-# signs that relate numbers to each other: what stands on both sides is no list
-_RELATION = re.compile("[=*\u00d7\u00f7\u2192:()]")
-_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u2013]|\(?(?:\d+|[A-Za-z])[.)])[ \t]+", re.MULTILINE)
-_INLINE_BULLET = re.compile(r"(?<=\S)[ \t]+(?=\(?(?:\d|[A-Da-d])[.)][ \t])")
-_VERSUS = re.compile(r"\s(?:vs\.?|versus)\s", re.IGNORECASE)
-_GUESSES = re.compile(
-    r"\b(maybe|perhaps|possibly|(?:could|might|may) be)\b([^,.;?!\n]{1,60})[,.;?!]\s*(?:it )?\1\b", re.IGNORECASE
-)
-_SLASH = re.compile(r"(?<![\w./:])([^\W\d_]+) ?/ ?(?=[^\W\d_]+(?![\w./]))")
-_REJECTED = re.compile(
-    r"\?[\"')\]]?\s*(?:no|nope|nein|non|wrong|incorrect|false|not really|i doubt (?:it|that)"
-    r"|i (?:don't|do not) think so)(?:\s*[,.;!:]|\s*$)",
-    re.IGNORECASE,
-)
+_CORRECTING = frozenset({"actually", "wait", "sorry", "rather", "well"})
+_BETWEEN_POLARITIES = _CORRECTING | {"or", "and", "but", "also", "maybe", "perhaps", "possibly", "either", "both"}
+_ARTICLES = frozenset({"a", "an", "the", "is", "was", "it", "maybe", "perhaps", "possibly", "even", "either"})
+_CASES = frozenset({"for", "with", "if", "when", "unless"})
+_VERDICTS = DENIALS | APPROVALS | {"not"}
+_HEDGE = PRONOUNS | CLAIMS
 _SENTENCE = re.compile(r"[.!?]\s")
 _WORD = re.compile(r"[^\W\d_]+")
-
-
-def listed_tokens(answer: str, read: Sequence[Token]) -> Sequence[Token]:
-    """The tokens, without bullets, with "A/B" as "A or B" and signs between numbers as words; `read` as it stands."""
-    plain = _RELATION.sub(" is ", _BULLET.sub("", answer)).replace(" & ", " and ")
-    plain = _SLASH.sub(r"\1 or ", _VERSUS.sub(" or ", _GUESSES.sub(r"\1\2 or", plain)))
-    return read if plain == answer else tokens(plain)
 
 
 def without_hedges(answered: Sequence[Token]) -> list[Token]:
@@ -66,27 +55,42 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
             run.append(token)
             states |= {not says_no} if word not in _BETWEEN_POLARITIES else set()
             continue
-        kept += run if len(states) < 2 else []
+        if len(states) == 2:  # what is said after a correction stands
+            corrected = (j for j, t in enumerate(run) if t.text in _CORRECTING and run[j - 1].text not in CONJUNCTIONS)
+            last = max(corrected, default=len(run))
+            run = [token for token in run[last + 1 :] if token.text in YES_WORDS | NO_WORDS]
+            run = run if len({token.text in YES_WORDS for token in run}) == 1 else []
+        kept += run
         kept += [token] if token else []
         run, states = [], set()
     return kept
 
 
-def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str, read: Sequence[Token]) -> list[str]:
+def alternatives(
+    expected: Sequence[Token],
+    wanted: Sequence[Token],
+    answer: str,
+    read: Sequence[Token],
+    reading: Reading,
+    named: Collection[str],
+) -> list[str]:
     """The alternatives among which the answer leaves its reader to choose; empty if it commits itself.
 
-    `wanted` is what the reference says beyond the query, `read` the answer's tokens. An answer commits itself if it
-    gives that outside of every list, too.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them, `named`
+    its names if the reference is one. An answer commits itself if it gives that outside of every list, too.
     """
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
-    answer = _INLINE_BULLET.sub("\n", answer)
-    answered = listed_tokens(answer, read)
+    answer = INLINE_BULLET.sub("\n", answer)
+    plain = reworded(answer, LISTS)
+    answered = read if plain == answer else reading(plain)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
     kinds = {token.kind for token in wanted}
     kinds = kinds & {"number", "code"} or kinds
     places = {i for i, token in enumerate(answered) if token.key in sought and not token.negated}
+    if not places:
+        return []
 
     def is_other(item: range) -> bool:
         """Whether an item is of the reference's kind and says something else."""
@@ -94,24 +98,27 @@ def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str
             token.kind in kinds
             and token.key not in known
             and not (token.kind == "word" and token.text in STOP_WORDS)
+            and (not named or token.text in named)
             and all(token.fits(other) for other in wanted)
             for token in answered[item.start : item.stop]
         )
 
     offered: set[int] = set()
     shown: list[str] = []
-    for items, fewest_others in _lists(answered, answer, first=min(places, default=0)):
+    for items, fewest_others in _lists(answered, answer, first=min(places)):
         inside = {place for item in items for place in item}
         if not inside.isdisjoint(places) and sum(map(is_other, items)) >= fewest_others:
             offered |= inside
             shown += [" ".join(str(token) for token in answered[item.start : item.stop]) for item in items]
-    return shown if places and offered.issuperset(places) else []
+    return shown if offered.issuperset(places) else []
 
 
 def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tuple[list[range], int]]:
     """Lists, each as the places of its items and how many others make it a list of alternatives."""
     run: list[int] = []
     for i, token in enumerate([*answered, None]):
+        if token and token.kind == "word" and not run:
+            continue
         if token and token.kind in ("number", "code") and (not run or token.kind == answered[run[-1]].kind):
             run.append(i)
         elif not (run and token and token.key in (("word", "or"), ("word", "and"))):
@@ -122,20 +129,30 @@ def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tu
     clauses = [range(start, end) for start, end in itertools.pairwise([*starts, len(answered)])]
     for number, clause in enumerate(clauses):
         for place in clause:
-            if answered[place].key == ("word", "or") and (items := _around(place, answered, clauses, number)):
+            if answered[place].text != "or" or _depends(answered, place):
+                continue
+            if items := _around(place, answered, clauses, number):
                 yield items, 1
-    plain = _BULLET.sub("", answer)
+    plain = BULLET.sub("", answer)
     if any(len(clause) > 2 * SHORT + 1 for clause in clauses) or _SENTENCE.search(plain) or answer.count(":") > 1:
         return
-    if len(clauses) > 1 and len(_BULLET.findall(answer)) == len(clauses):
+    if len(clauses) > 1 and len(BULLET.findall(answer)) == len(clauses):
         yield clauses, 1
-    if len(clauses) >= _FEWEST_WORDS and first >= clauses[0].stop and all(len(clause) <= SHORT for clause in clauses):
+    named = names(answer)
+    all_names = all(len(clause) == 1 and answered[clause.start].text in named for clause in clauses)
+    late = all_names or (first >= clauses[0].stop and all(len(clause) <= SHORT for clause in clauses))
+    if len(clauses) >= _FEWEST_WORDS and late:
         yield clauses, _FEWEST_WORDS - 1
     joints = [i for i, token in enumerate(answered) if token.key == ("word", "and")]
-    named = names(answer)
     if joints and all(token.kind != "word" or token.text in named or i in joints for i, token in enumerate(answered)):
         edges = sorted({*starts, *(i + 1 for i in joints), len(answered)})
         yield [range(start, end - (end - 1 in joints)) for start, end in itertools.pairwise(edges)], 1
+
+
+def _depends(answered: Sequence[Token], place: int) -> bool:
+    """Whether an alternative is only what holds in another case (", or 2 with express")."""
+    clause = clause_after(answered, place + 1)
+    return answered[place].opens and not _CASES.isdisjoint(token.text for token in answered[clause.start : clause.stop])
 
 
 def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], number: int) -> list[range]:
@@ -154,7 +171,8 @@ def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], num
         if start < end:
             items.append(range(max(start, end - SHORT), end))
             plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in answered[start:end])
-            if end - start > SHORT or not plain:
+            hedge = all(t.text in _HEDGE for t in answered[start:end])
+            if not hedge and (end - start > SHORT or not plain):
                 break
         if number == 0:
             break
@@ -169,11 +187,6 @@ def names(text: str) -> frozenset[str]:
     return frozenset(token.text for token in tokens(capitals))
 
 
-def answered_questions(answer: str) -> str:
-    """The answer with "Is it X? No." as "Is it X is wrong."."""
-    return _REJECTED.sub(" is wrong. ", answer)
-
-
 def with_denials(text: Sequence[Token]) -> list[Token]:
     """The tokens, with everything that the text calls wrong marked as negated.
 
@@ -181,9 +194,14 @@ def with_denials(text: Sequence[Token]) -> list[Token]:
     """
     out = list(text)
     for i, token in enumerate(text):
+        if token.text not in _VERDICTS:
+            continue
+        ends = i + 1 == len(text) or text[i + 1].opens
+        if token.text == "not" and ends and not token.opens and i and text[i - 1].text in AUXILIARIES:  # "X does not."
+            _negate(out, subject(text, i - 1, pointed=False))
         if token.kind != "word" or token.text not in (APPROVALS if token.negated else DENIALS):
             continue
-        if i + 1 < len(text) and not text[i + 1].opens and text[i + 1].text in BEFORE_CLAIMS:
+        if not ends and text[i + 1].text in BEFORE_CLAIMS:
             _negate(out, clause_after(text, i + 2))
         elif (copula := copula_before(text, i)) is not None:
             _negate(out, subject(text, copula))
@@ -213,12 +231,14 @@ def clause_after(text: Sequence[Token], start: int) -> range:
     return range(start, end)
 
 
-def subject(text: Sequence[Token], copula: int) -> range:
-    """What stands before a copula; where that is only a pronoun, the clause before it."""
+def subject(text: Sequence[Token], copula: int, *, pointed: bool = True) -> range:
+    """What stands before a copula; where that only points back ("it", "that count"), the clause before it."""
     start = end = copula
     while _continues(text, start, end) and text[start - 1].text not in _SUBJECT_ENDS:
         start -= 1
-    if all(token.text in POINTERS for token in text[start:end]):
+    words = [token.text for token in text[start:end]]
+    of_people = words in (["you"], ["they"]) and any(t.text in REPORTS for t in text[max(start - REACH, 0) : start])
+    if pointed and (of_people or POINTERS.issuperset(words) or (len(words) == 2 and words[0] in ("that", "this"))):
         while start > copula - REACH and start and text[start - 1].text in _FILLERS:
             start -= 1
         end = start

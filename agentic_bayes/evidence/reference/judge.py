@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens
-from agentic_bayes.evidence.reference.hedging import alternatives, answered_questions, with_denials, without_hedges
+from agentic_bayes.evidence.reference.dates import (
+    has_date,
+    parts,
+    tokens_with_dates,
+    with_dates,
+    with_months,
+    with_parts,
+)
+from agentic_bayes.evidence.reference.hedging import (
+    alternatives,
+    names,
+    with_denials,
+    without_hedges,
+)
 from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
+from agentic_bayes.evidence.reference.phrases import REJECTIONS, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
     CLAIMS,
     DENIALS,
-    FOREIGN_MONTHS,
-    MONTHS,
     NO_WORDS,
     PRONOUNS,
     STOP_WORDS,
@@ -29,13 +40,6 @@ _VERBOSE = 0.9  # right, with further content
 _COMPLETE = 0.7  # has every number; the words decide the rest up to _VERBOSE
 _INCOMPLETE = 0.25  # times the share of numbers present
 _CONTRADICTED = 0.1
-
-_NAMES = {number: name for name, number in reversed(MONTHS.items())}  # the longest spelling wins
-_MONTHS = MONTHS | FOREIGN_MONTHS
-_MODAL = ("may", "march")  # words with another meaning, too
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
-_HALVES = frozenset({"am", "pm"})
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,8 @@ class ReferenceJudge:
             return Score(1.0, "The answer says the same as the reference.")
         asked = with_months(tokens(turn.query))
         if not any(token.text in DENIALS for token in (*expected, *asked)):
-            if "?" in answer and _opening(expected) is None:
-                answered = with_months(tokens(answered_questions(answer)))
+            if _opening(expected) is None and (plain := reworded(answer, REJECTIONS)) != answer:
+                answered = with_months(tokens(plain))
             answered = with_denials(answered)
         return (
             _by_polarity(expected, answered, asked)
@@ -175,13 +179,21 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
 def _by_commitment(
     expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token]
 ) -> Score | None:
+    reading = tokens
+    if has_date(expected := with_dates(expected)):
+        reading, read = tokens_with_dates, with_dates(read)
     required = _left_to_say(expected, asked, numbers=True)
     wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
-    if {token.key for token in wanted}.isdisjoint(token.key for token in read):
+    sought = {token.key for token in wanted}
+    if sought.isdisjoint(token.key for token in read):
         return None
-    if offered := alternatives(expected, wanted, answer, read):
+    if reading is tokens_with_dates and all(token.negated for token in read if token.key in sought):
+        return Score(_CONTRADICTED, "The answer negates the date of the reference.")
+    named = names(answer) if names(reference).issuperset(token.text for token in wanted) else frozenset()
+    named = named if named.issuperset(token.text for token in wanted) else frozenset()
+    if offered := alternatives(expected, wanted, answer, read, reading, named):
         return Score(_CONTRADICTED, f"The answer leaves a choice between alternatives: {_listed(offered)}.")
-    if taken := taken_back(expected, wanted, reference, answer, read, asked):
+    if taken := taken_back(expected, wanted, answer, read, asked, reading, named):
         return Score(_CONTRADICTED, taken)
     return None
 
@@ -225,7 +237,8 @@ def _by_containment(expected: Sequence[Token], answered: Sequence[Token]) -> Sco
     for token in expected:
         codes.setdefault(token.key, min(len(codes) + 1, 0x10FFFF))
     needle = "".join(chr(codes[token.key]) for token in expected)
-    hay = "".join(chr(codes.get(token.key, 0)) for token in answered)
+    texts = {token.text for token in expected}
+    hay = "".join([chr(codes.get(token.key, 0)) if token.text in texts else "\0" for token in answered])
     start = hay.find(needle)
     while start >= 0:
         run = answered[start : start + len(expected)]
@@ -306,57 +319,3 @@ def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: 
 def _listed(names: Iterable[str]) -> str:
     shown = [name if len(name) <= 40 else f"{name[:39]}…" for name in names]
     return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
-
-
-def with_months(text: Sequence[Token]) -> list[Token]:
-    """The tokens, with every month's name next to a day or year turned into a code."""
-    out = list(text)
-    for i, token in enumerate(text):
-        if token.kind == "word" and (month := _MONTHS.get(token.text)) and _is_next_to_number(text, i):
-            out[i] = token._replace(kind="code", text=_NAMES[month])
-    return out
-
-
-def _is_next_to_number(text: Sequence[Token], i: int) -> bool:
-    name = text[i].text
-    after = text[i + 1] if i + 1 < len(text) else None
-    ends = after is None or after.opens
-    if after is not None and _is_whole(after, 1000, 2999):
-        return True
-    # the point of an abbreviation does not end a clause
-    if after is not None and _is_whole(after, 1, 31) and (not ends or name != _NAMES[_MONTHS[name]]):
-        return True
-    linked = i > 1 and text[i - 1].text in ("of", "de")
-    before = text[i - 1 - linked] if i > linked else None
-    dated = linked or ends or name not in _MODAL
-    # the point after a day, as in German, neither
-    return dated and (name in FOREIGN_MONTHS or not text[i].opens) and before is not None and _is_whole(before, 1, 31)
-
-
-def _is_whole(token: Token, low: int, high: int) -> bool:
-    return (
-        token.kind == "number"
-        and not token.units
-        and token.text.isdigit()
-        and len(token.text) <= 4
-        and low <= int(token.text) <= high
-    )
-
-
-def parts(token: Token) -> list[Token]:
-    """The parts of a date (2026-03-14: march, 14, 2026) or full hour (9:00 am: 9 am); none for other tokens."""
-    if token.kind == "code" and (date := _DATE.fullmatch(token.text)) and int(date[2]) in _NAMES:
-        day, year = (Token("number", str(int(text)), negated=token.negated) for text in (date[3], date[1]))
-        return [Token("code", _NAMES[int(date[2])], negated=token.negated), day, year]
-    if token.kind == "code" and (hour := _FULL_HOUR.fullmatch(token.text)):
-        return [Token("number", str(int(hour[1])), token.units or _HALVES, token.negated)]
-    if token.kind == "number" and token.units & _HALVES and token.text.isdigit():
-        return [Token("code", f"{token.text}:00", token.units, token.negated)]
-    return []
-
-
-def with_parts(text: Iterable[Token]) -> Iterator[Token]:
-    """The tokens, each followed by its parts."""
-    for token in text:
-        yield token
-        yield from parts(token)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from agentic_bayes.evidence.reference.answer_text import Token, tokens
-from agentic_bayes.evidence.reference.hedging import REACH, SHORT, clause_after, copula_before, names, subject
+from agentic_bayes.evidence.reference.answer_text import Token
+from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, subject
+from agentic_bayes.evidence.reference.phrases import NUMBER_RANGE, RETRACTIONS, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     ANSWERS,
     CLAIMS,
@@ -15,7 +17,10 @@ from agentic_bayes.evidence.reference.vocabulary import (
     COPULAS,
     CORRECTIONS,
     DOUBTS,
+    FORMERLY,
     LEADS,
+    LINKING_WORDS,
+    NOT_ONLY,
     POINTERS,
     QUESTIONS,
     REPORTS,
@@ -24,12 +29,9 @@ from agentic_bayes.evidence.reference.vocabulary import (
     TURNED_AWAY,
 )
 
-_RANGE = re.compile(r"(?<![\w.,-])(?<!from )(\d{1,3}) ?(?:-|\u2013|to) ?(\d{1,3})(?![\w-]|[.,]\d)", re.ASCII)
-_FORMERLY = re.compile(
-    r"\b(?:formerly|used to be|(?:previously|originally|once) (?:called|known as|named))\b", re.IGNORECASE
-)
-_IN_FACT = re.compile(r"\bin (?:fact|reality|truth)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"(?<=\S) [-\u2013] |[:|]\W{0,4}no\b", re.IGNORECASE)  # a dash, or a field that says no
+_DENYING = frozenset({"no", "none", "not", "nothing", "nobody", "never", "nowhere"})
+_CUES = DOUBTS | CLAIMS | FORMERLY | TURNED_AWAY.keys() | {"between"}
+_NO_VERBS = NOT_ONLY | STOP_WORDS | LINKING_WORDS
 _SHORT_QUESTION = 6  # tokens
 _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 
@@ -37,28 +39,24 @@ _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 def taken_back(
     expected: Sequence[Token],
     wanted: Sequence[Token],
-    reference: str,
     answer: str,
     read: Sequence[Token],
     asked: Sequence[Token],
+    reading: Reading,
+    named: Collection[str],
 ) -> str:
     """How the answer takes back every mention of the reference; empty if one stands, or there is none.
 
-    `wanted` is what the reference says beyond the query, `read` the answer's tokens.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens, as `reading` reads them, `named`
+    its names if the reference is one.
     """
     sought = {token.key for token in wanted}
     context = {token.text for token in (*expected, *asked)}
-    if (
-        not wanted
-        or len(sought) > SHORT
-        or any(token.negated for token in expected)
-        or context & (DOUBTS | {"formerly"})
-    ):
+    if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & (DOUBTS | FORMERLY):
         return ""
     timed = "when" in context or "time" in context
-    text = _ASIDE.sub("; ", _IN_FACT.sub("actually", _FORMERLY.sub("formerly", answer)))
-    text = text if timed else _RANGE.sub(r"between \1 and \2", text)
-    answered = read if text == answer else tokens(text)
+    text = reworded(answer, RETRACTIONS if timed else (*RETRACTIONS, NUMBER_RANGE))
+    answered = read if text == answer else reading(text)
     places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
     if not places:
         return ""
@@ -68,8 +66,6 @@ def taken_back(
     doubted = _doubted(answered, sorted(around), sought, topic)
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return "The answer names the reference, but does not say that it is right."
-    capitals = names(reference)
-    named = names(answer) if all(token.text in capitals for token in wanted) else frozenset()
     if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):
         return f"The answer names the reference, but then takes it back ({instead})."
     return ""
@@ -93,22 +89,55 @@ def _doubted(
     found: set[int] = set()
     for i in around:
         token = answered[i]
+        if not token.negated and token.text not in _CUES:
+            continue
         before = answered[i - 1].text if i else ""
         after = answered[i + 1 : i + 4]
-        between = token.text == "between" and [t.kind for t in after] == ["number", "word", "number"]
-        if between and after[1].text == "and" and not {after[0].key, after[2].key}.issubset(sought):
-            found |= {i + 1, i + 3}
+        if token.text == "between" and len(after) == 3 and after[1].text == "and":
+            ends = {after[0].key, after[2].key}
+            found |= {i + 1, i + 3} if after[0].kind == after[2].kind and not ends.issubset(sought) else set()
         if token.kind != "word":
             continue
         denies = token.negated and (token.text in ANSWERS or token.key in topic)
-        doubts = token.text in DOUBTS and not token.negated
+        doubts = token.text in DOUBTS and not token.negated and [t.text for t in after[:1]] != ["other"]
         claims = token.text in CLAIMS and token.negated and [t.text for t in after[:1]] != ["so"]
-        turns_away = before in TURNED_AWAY.get(token.text, ()) and answered[max(i - 2, 0)].text not in ("no", "none")
-        if doubts or claims or turns_away or token.text == "formerly":
+        fails = before in ("not", "never") and not token.opens and token.text not in _NO_VERBS
+        if doubts or claims or token.text in FORMERLY or _turns_away(answered, i):
             found.update(_claim_after(answered, i + 1))
+        lacks = token.negated and token.key in topic and token.text not in STOP_WORDS
+        if lacks or (fails and answered[max(i - 2, 0)].text != "why"):
+            found.update(_object(answered, i + 1, sought))
+        if token.text == "erstwhile" and before not in POINTERS and _claims(answered, i + 1, topic):
+            found.update(subject(answered, i))
         if (denies or doubts) and (copula := copula_before(answered, i)) is not None:
             found.update(subject(answered, copula))
     return found
+
+
+def _turns_away(text: Sequence[Token], i: int) -> bool:
+    """Whether a word turns away from what follows it ("rather than", "anything but", "every plan but"), undenied."""
+    if text[i].text not in TURNED_AWAY:
+        return False
+    begins = i
+    while begins and i - begins < REACH and not text[begins].opens:
+        begins -= 1
+    before = [token.text for token in text[begins:i]]
+    if not before or _DENYING.intersection(before[:-1]):
+        return False
+    every = text[i].text in ("but", "except") and not {"all", "every"}.isdisjoint(before[-2:])
+    return every or before[-1] in TURNED_AWAY[text[i].text]
+
+
+def _object(text: Sequence[Token], start: int, sought: Collection[tuple[str, str]]) -> Iterator[int]:
+    """The places of what is sought if it comes directly after a verb, or after words that link it to the verb."""
+    clause = clause_after(text, start)
+    linked = itertools.dropwhile(lambda place: text[place].text in LINKING_WORDS, clause)
+    return itertools.takewhile(lambda place: text[place].key in sought, linked)
+
+
+def _claims(text: Sequence[Token], start: int, topic: Collection[tuple[str, str]]) -> bool:
+    """Whether a clause is about the query's topic, or the answer."""
+    return any(text[place].key in topic or text[place].text in ANSWERS for place in clause_after(text, start))
 
 
 def _claim_after(text: Sequence[Token], start: int) -> range:

@@ -78,6 +78,7 @@ _BELOW_TWENTY = _words(
     "fifteen sixteen seventeen eighteen nineteen",
 )
 NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY)}
+FRACTIONS = {"half": 2, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "eighth": 8, "eighths": 8, "tenths": 10}
 NUMERALS = frozenset({*NUMBER_WORDS, *TENS, "and", *(word for word in POWERS_OF_TEN if len(word) > 2)})
 
 NEGATIONS = _set_of(
@@ -125,28 +126,41 @@ NO_WORDS = _set_of("no nope false incorrect")
 PRONOUNS = _set_of("i it you we they he she that this there")
 
 # What calls a statement wrong, what may stand between it and the statement, and what stands for the statement.
-DENIALS = _set_of("wrong incorrect false untrue mistaken inaccurate erroneous")
+DENIALS = _set_of("wrong incorrect false untrue mistaken inaccurate erroneous mistake")
 APPROVALS = _set_of("right correct true accurate so")  # negated, they call it wrong, too
 COPULAS = _set_of("is are was were be been seem sound look")
+AUXILIARIES = _set_of("is are was were do doe did can could will would has have had should")
 BEFORE_CLAIMS = _set_of("that to")
 CONJUNCTIONS = _set_of("and but or so while because although though which who however yet")
 POINTERS = _set_of("that this it which these those answer claim statement reference")
 
 # What says, negated, that a claim is not made ("I don't think it is …"); what doubts or denies the claim that follows.
-CLAIMS = _set_of("think believe say know sure certain confirm suppose guess claim assume agree mean call tell")
+CLAIMS = _set_of(
+    "think believe say know sure certain confirm suppose guess claim assume agree mean call tell",
+    "evidence proof reason chance sign indication",
+)
 DOUBTS = _set_of(
     "doubt deny refute dispute unlikely improbable impossible unclear unknown uncertain unsure doubtful wonder",
-    "misconception myth fallacy ruled excluded outdated obsolete",
+    "misconception myth fallacy exclude excluded outdated obsolete nobody none hardly wish",
 )
 TURNED_AWAY = {
-    "than": _set_of("rather other"),
+    "than": _set_of("rather other more fewer less higher lower greater smaller longer shorter later earlier"),
     "but": _set_of("anything anyone anywhere everything everyone everywhere"),
+    "from": _set_of("far"),
+    "near": _set_of("nowhere"),
+    "except": frozenset(),
 }
+FORMERLY = _set_of("formerly erstwhile")
+# "not only Paris", "not until 9:00": the negation is not of what follows
+NOT_ONLY = _set_of(
+    "only just merely simply until before after later forget miss worry mention exceed far surprisingly",
+)
 ANSWERS = _set_of("answer solution case choice option")
 
 # What takes back what was said before, what opposes it, and what may stand before the new answer.
 CORRECTIONS = _set_of(
-    "no nope sorry wait correction oop actually rather instead mean kidding excuse strike scratch edit corrected truth"
+    "no nope sorry wait correction oop actually rather instead mean meant kidding excuse strike scratch edit corrected",
+    "truth",
 )
 CONTRASTS = _set_of("but however yet though although whereas while now today currently nowaday other")
 LEADS = (
@@ -156,7 +170,7 @@ LEADS = (
     | COPULAS
     | _set_of(
         "be the correct right true real actual new one really i me just make should must has to changed of course",
-        "or say oh well ah um hmm",
+        "or say oh well ah um hmm there my final",
     )
 )
 TRAILS = _set_of("now today actually instead really currently then is right correct")

@@ -1,0 +1,97 @@
+"""Dates and hours in several words: months as codes, dates as one token, and the parts that they consist of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.vocabulary import FOREIGN_MONTHS, MONTHS
+
+_NAMES = {number: name for name, number in reversed(MONTHS.items())}  # the longest spelling wins
+_MONTHS = MONTHS | FOREIGN_MONTHS
+_MODAL = ("may", "march")  # words with another meaning, too
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
+_HALVES = frozenset({"am", "pm"})
+
+
+def with_months(text: Sequence[Token]) -> list[Token]:
+    """The tokens, with every month's name next to a day or year turned into a code."""
+    out = list(text)
+    for i, token in enumerate(text):
+        if token.kind == "word" and (month := _MONTHS.get(token.text)) and _is_next_to_number(text, i):
+            out[i] = token._replace(kind="code", text=_NAMES[month])
+    return out
+
+
+def _is_next_to_number(text: Sequence[Token], i: int) -> bool:
+    name = text[i].text
+    after = text[i + 1] if i + 1 < len(text) else None
+    ends = after is None or after.opens
+    if after is not None and _is_whole(after, 1000, 2999):
+        return True
+    # the point of an abbreviation does not end a clause
+    if after is not None and _is_whole(after, 1, 31) and (not ends or name != _NAMES[_MONTHS[name]]):
+        return True
+    linked = i > 1 and text[i - 1].text in ("of", "de")
+    before = text[i - 1 - linked] if i > linked else None
+    dated = linked or ends or name not in _MODAL
+    # the point after a day, as in German, neither
+    return dated and (name in FOREIGN_MONTHS or not text[i].opens) and before is not None and _is_whole(before, 1, 31)
+
+
+def _is_whole(token: Token, low: int, high: int) -> bool:
+    return (
+        token.kind == "number"
+        and not token.units
+        and token.text.isdigit()
+        and len(token.text) <= 4
+        and low <= int(token.text) <= high
+    )
+
+
+def parts(token: Token) -> list[Token]:
+    """The parts of a date (2026-03-14: march, 14, 2026) or full hour (9:00 am: 9 am); none for other tokens."""
+    if token.kind == "code" and (date := _DATE.fullmatch(token.text)) and int(date[2]) in _NAMES:
+        day, year = (Token("number", str(int(text)), negated=token.negated) for text in (date[3], date[1]))
+        return [Token("code", _NAMES[int(date[2])], negated=token.negated), day, year]
+    if token.kind == "code" and (hour := _FULL_HOUR.fullmatch(token.text)):
+        return [Token("number", str(int(hour[1])), token.units or _HALVES, token.negated)]
+    if token.kind == "number" and token.units & _HALVES and token.text.isdigit():
+        return [Token("code", f"{token.text}:00", token.units, token.negated)]
+    return []
+
+
+def with_parts(text: Iterable[Token]) -> Iterator[Token]:
+    """The tokens, each followed by its parts."""
+    for token in text:
+        yield token
+        yield from parts(token)
+
+
+def with_dates(text: Sequence[Token]) -> list[Token]:
+    """The tokens, with every day, month and year in a row as one date."""
+    out: list[Token] = []
+    for token in with_months(text):
+        out.append(token)
+        for day, month in ((-3, -2), (-2, -3)):
+            if len(out) > 2 and _is_whole(out[-1], 1000, 2999) and _is_whole(out[day], 1, 31) and _is_month(out[month]):
+                date = f"{out[-1].text}-{MONTHS[out[month].text]:02}-{int(out[day].text):02}"
+                out[-3:] = [out[-3]._replace(kind="code", text=date)]
+                break
+    return out
+
+
+def tokens_with_dates(text: str) -> Sequence[Token]:
+    """The tokens of a text, with dates as `with_dates` joins them."""
+    return with_dates(tokens(text))
+
+
+def has_date(text: Iterable[Token]) -> bool:
+    """Whether one of the tokens is a date with its year."""
+    return any(token.kind == "code" and _DATE.fullmatch(token.text) for token in text)
+
+
+def _is_month(token: Token) -> bool:
+    return token.kind == "code" and token.text in MONTHS
