@@ -289,10 +289,10 @@
     heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
   }
 
-  // ---- print: what is folded is printed
+  // ---- print: what is folded is printed, except for examples of failures
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open], .failures details)")];
     for (const one of folded) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
