@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.model import Conversation
@@ -14,6 +14,25 @@ __all__ = ["Grade", "Grader", "Score", "Unscored"]
 
 NO_REFERENCE = "no reference answer"
 """Why a judge that needs a reference gives no score."""
+FailureKind = Literal[
+    "missing fact",
+    "wrong number",
+    "wrong answer",
+    "contradiction",
+    "no clear answer",
+    "refusal",
+    "format",
+    "missing call",
+    "wrong tool",
+    "extra call",
+    "argument",
+    "order of calls",
+    "forbidden call",
+    "unused result",
+    "crash",
+]
+KINDS = "failure_kinds"
+"""Key in the details of a `Score`: a list that says what went wrong, `FailureKind` or a grader's own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +46,8 @@ class Score:
     reason : str
         One or two sentences.
     details : mapping
-        Anything else that the grader wants to keep.
+        Anything else that the grader wants to keep. A report groups failures by ``failure_kinds``, a list of what went
+        wrong ("missing fact", "refusal", …, or words of your own); without it, by the words of the reasons.
     """
 
     value: float
@@ -61,6 +81,18 @@ class Unscored:
 
 
 Grade = Score | Unscored
+
+
+def flawed(value: float, reason: str, *kinds: FailureKind) -> Score:
+    """A score that lost points, and to which kinds of failure."""
+    return Score(value, reason, {KINDS: list(kinds)} if kinds else {})
+
+
+def named_kinds(details: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of failure that the details of a score name; none if they hold anything else there."""
+    kinds = details.get(KINDS)
+    kinds = kinds if isinstance(kinds, (list, tuple)) else ()
+    return tuple(kind.strip() for kind in kinds if isinstance(kind, str) and kind.strip())
 
 
 @runtime_checkable

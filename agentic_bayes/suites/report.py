@@ -9,14 +9,13 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.evidence.score import named_kinds
 from agentic_bayes.reports.html.page import PageHeading, ReportFormat, report_format, write_page
 from agentic_bayes.reports.html.question import ask
-from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart
+from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart, TrialFailure
 from agentic_bayes.reports.transcript import json_text
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
-
-VERDICTS = {"pass": "pass", "fail": "fail", "error": "errored"}
 
 
 def write_run_report(
@@ -83,9 +82,18 @@ def _trial(facts: Mapping[str, Any], trial: TrialResult) -> ReportTrial:
         questions={i: trial.task if turns == 1 else f"{trial.task}/{i + 1}" for i in range(turns)},
         said=[list(_transcript(trial, messages, i, last=i == turns - 1)) for i in range(turns)],
         scores={turns - 1: scores},
-        verdict=VERDICTS[trial.status],
-        reasons=trial.failures if trial.status == "fail" else [trial.error] if trial.status == "error" else [],
+        verdict=trial.status if trial.status != "error" else "unscored" if trial.grades else "errored",
+        failures=list(_failures(trial)),
     )
+
+
+def _failures(trial: TrialResult) -> Iterator[TrialFailure]:
+    """What the graders that it did not pass say, or why there is no verdict: a crash, where nothing was graded."""
+    if trial.status == "error":
+        yield TrialFailure(() if trial.grades else ("crash",), trial.error)
+    for name, grade in trial.grades.items():
+        if grade.get("pass") is False:
+            yield TrialFailure(named_kinds(grade), f"{name}: {grade.get('reason') or 'no reason given'}")
 
 
 def _transcript(trial: TrialResult, messages: Sequence[str], i: int, *, last: bool) -> Iterator[TranscriptPart]:

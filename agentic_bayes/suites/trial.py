@@ -84,7 +84,7 @@ class TrialResult:
     score: float | None = None  # weighted mean of the graders' scores; None for an error
     answers: tuple[str, ...] = ()
     tool_calls: tuple[Any, ...] = ()
-    # grader → ``{"score", "pass", "reason"}`` or ``{"unscored"}``
+    # grader → ``{"score", "pass", "reason"}``, with ``failure_kinds`` where it names them, or ``{"unscored"}``
     grades: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     error: str = ""  # why there is no verdict
     latency: float = 0.0  # seconds that the agent took

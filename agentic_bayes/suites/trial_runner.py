@@ -13,7 +13,7 @@ from typing import Any, Literal
 import anyio
 
 from agentic_bayes.errors import Problem, SuiteError, described
-from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.evidence.score import KINDS, Score, Unscored, named_kinds
 from agentic_bayes.executors import ExecutorChoice, Workers, awaited, packed
 from agentic_bayes.formatting import plural
 from agentic_bayes.records.wire.characters import replaced
@@ -168,6 +168,7 @@ async def _grades_of(graders: Sequence[TrialGrader], attempt: TrialAttempt, repl
             grade = Unscored(described(error))
         if isinstance(grade, Score):
             entry = {"score": grade.value, "pass": bool(grade.details.get("pass")), "reason": grade.reason}
+            entry |= {KINDS: list(kinds)} if (kinds := named_kinds(grade.details)) else {}
         else:
             entry = {"unscored": grade.reason}
         grades[grader.name] = {**entry, "weight": grader.weight}

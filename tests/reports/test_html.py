@@ -483,10 +483,13 @@ class TestEvidence:
     """Scores, reasons, tools, judges, cost."""
 
     def test_what_failed_most(self, judged_page):
-        """Worst tasks, and the commonest reasons with their counts."""
+        """Worst tasks, and what went wrong by kind and agent; the literal reason is inside."""
         assert judged_page.table("Tasks that failed most")[1][2] == "1 of 3"
-        reasons = judged_page.table("Why trials failed")
-        assert sum("Missing from the answer: 12 eur." in row[0] for row in reasons) == 1
+        head, first, *_ = judged_page.table("What went wrong in")
+        assert head == ["what went wrong", "trials", "tasks", "v1", "v2"]
+        assert first[0].startswith("wrong number another number, date or code than expected")
+        assert "“Missing from the answer: 12 eur.”" in first[0]
+        assert "Commonest kind of failure: wrong number" in judged_page.words
 
     def test_judge_rubric_and_tools(self, judged_page):
         """Who judged is named with its version; tool use is counted."""

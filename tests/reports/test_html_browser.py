@@ -311,7 +311,7 @@ class TestColours:
 
 
 def test_print_shows_what_is_folded_and_says_what_is_left_out(browser, page):
-    """On paper the folded parts are open, buttons are gone, and the page says which rows and attempts it lacks."""
+    """On paper the folded parts are open, examples and buttons are gone; it says which rows and attempts it lacks."""
     show(browser, page, scheme="dark")
     pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert pdf.startswith(b"%PDF")
@@ -324,6 +324,10 @@ def test_print_shows_what_is_folded_and_says_what_is_left_out(browser, page):
     folded = css(browser, "details td")
     assert folded
     assert all(cell.size["height"] > 0 for cell in folded)
+    kinds = css(browser, ".failures summary")
+    assert kinds
+    assert all(kind.is_displayed() for kind in kinds)
+    assert not any(example.is_displayed() for example in css(browser, ".failures .examples"))
 
 
 def test_the_skip_link_leads_to_the_verdict(opened):

@@ -110,7 +110,7 @@ def test_an_agents_error_is_an_error_with_its_reason(error):
 
 
 def test_every_task_has_its_estimates(make, tmp_path):
-    """pass@k and pass^k with intervals: in summary.json, in the CSV, on the screen and in the report."""
+    """pass@k and pass^k with intervals: in summary.json, in the CSV, on the screen and in the report, with failures."""
     path = make("def answer(prompt, trial):\n    return 'refund' if trial or prompt == 'p1' else ''", trials=3)
     shown, _ = command("run", "-c", path, "--k", "1,2")
     assert "Each task" in shown
@@ -125,6 +125,7 @@ def test_every_task_has_its_estimates(make, tmp_path):
     command("report", folder, "-o", tmp_path / "r.html", "--k", "1,2")
     page = (tmp_path / "r.html").read_text()
     assert '"pass^2":{"mean"' in page
+    assert "Commonest kind of failure: missing fact, in 1 trial" in page
 
 
 def test_tasks_are_grouped_by_a_field_of_their_metadata(make):

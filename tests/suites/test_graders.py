@@ -867,3 +867,27 @@ def test_the_environment_is_as_it_was(command):
     """Variables of a command are its own."""
     command("true", env={"ONLY_FOR_THE_COMMAND": "1"})
     assert "ONLY_FOR_THE_COMMAND" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "answer", "expected", "named"),
+    [
+        ("exact_match", {}, "Lyon", {"text": "Paris"}, ["wrong answer"]),
+        ("exact_match", {}, " ", {"text": "Paris"}, ["refusal"]),
+        ("exact_match", {}, "Paris", {"text": "Paris"}, None),
+        ("contains", {}, "Lyon", {"text": "Paris"}, ["missing fact"]),
+        ("regex", {"pattern": "^[A-Z]+$"}, "Lyon", {}, ["format"]),
+        ("constraint", {"max_words": 1}, "Paris, France", {}, ["format"]),
+        ("json_match", {}, "no JSON", {"json": {"a": 1}}, ["format"]),
+        ("json_match", {"paths": ["$.a"]}, '{"a": 2}', {"json": {"a": 1}}, ["wrong number"]),
+        ("json_match", {"paths": ["$.a"]}, '{"a": "x"}', {"json": {"a": 1}}, ["wrong answer"]),
+        ("json_match", {"paths": ["$.a"]}, "{}", {"json": {"a": 1}}, ["missing fact"]),
+        ("json_match", {"paths": ["$.a"]}, '{"a": 1}', {"json": {"a": 1}}, None),
+        ("reference", {}, "Lyon", {"text": "Paris"}, ["missing fact"]),
+        ("tool_rubric", {}, "?", {"tools": [SEARCH]}, ["wrong tool"]),
+    ],
+)
+def test_graders_name_what_went_wrong(kind, config, answer, expected, named):
+    """Beside the reason in words, so that a report can group failures; a passing trial has none."""
+    found = grade(make(kind, **config), answer, expected, calls=([BOOK],))
+    assert found.details.get("failure_kinds") == named

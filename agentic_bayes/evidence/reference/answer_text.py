@@ -16,7 +16,7 @@ from agentic_bayes.evidence.reference.numerals import plain_number, read_date, r
 from agentic_bayes.evidence.reference.vocabulary import UNITS, Meanings
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
-_SPACELESS = (
+SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -26,12 +26,12 @@ _MARKS = (
     "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b57"
     "\u0b82-\u0bcd\u0c00-\u0c56\u0c81-\u0cd6\u0d00-\u0d57\u0dca-\u0df3\u0f71-\u0f84\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
-_SPACELESS_SIGN = re.compile(f"[{_SPACELESS}]")
-_LETTER = rf"(?:[^\W_{_SPACELESS}]|[{_MARKS}])"
+_SPACELESS_SIGN = re.compile(f"[{SPACELESS}]")
+_LETTER = rf"(?:[^\W_{SPACELESS}]|[{_MARKS}])"
 # A chunk holds together what may be one number, date or code.
 _JOINER = r"(?:[-_]|(?<=\d)[.,:/'](?=\d)|(?<=[^\W\d_])[./'](?=[^\W\d_]))"
 _LEXEME = re.compile(
-    rf"(?P<chunk>{_LETTER}+(?:{_JOINER}{_LETTER}+)*)|(?P<spaceless>[{_SPACELESS}])|(?P<mark>\S)|(?P<line>\n)"
+    rf"(?P<chunk>{_LETTER}+(?:{_JOINER}{_LETTER}+)*)|(?P<spaceless>[{SPACELESS}])|(?P<mark>\S)|(?P<line>\n)"
 )
 # the same for texts without other letters, several times as fast
 _ASCII_LEXEME = re.compile(rf"(?P<chunk>[a-z0-9]+(?:{_JOINER}[a-z0-9]+)*)|(?P<mark>\S)|(?P<line>\n)", re.ASCII)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
     STOP_WORDS,
     YES_WORDS,
 )
-from agentic_bayes.evidence.score import NO_REFERENCE, Score, Unscored
+from agentic_bayes.evidence.score import NO_REFERENCE, FailureKind, Score, Unscored, flawed, named_kinds
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["ReferenceJudge"]
@@ -40,6 +41,13 @@ _VERBOSE = 0.9  # right, with further content
 _COMPLETE = 0.7  # has every number; the words decide the rest up to _VERBOSE
 _INCOMPLETE = 0.25  # times the share of numbers present
 _CONTRADICTED = 0.1
+
+# what an answer says that declines; it names the kind of a failure and never changes a score
+_DECLINES = re.compile(
+    r"\b(?:can't|cannot|can not|unable to|not able to|won't|will not) "
+    r"(?:help|assist|answer|provide|share|comply|disclose|discuss|tell you|do (?:that|this|it)\b)"
+    r"|\bi (?:must|have to) decline"
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,7 @@ class ReferenceJudge:
         if answer is None:
             return Unscored("no answer was recorded")
         if not answer.strip():
-            return Score(0.0, "The answer is blank.")
+            return flawed(0.0, "The answer is blank.", "refusal")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
         read = tokens(answer)
@@ -117,7 +125,7 @@ class ReferenceJudge:
             if _opening(expected) is None and (plain := reworded(answer, REJECTIONS)) != answer:
                 answered = with_months(tokens(plain))
             answered = with_denials(answered)
-        return (
+        score = (
             _by_polarity(expected, answered, asked)
             or _by_commitment(expected, reference, answer, read, asked)
             or _by_containment(expected, answered)
@@ -125,6 +133,14 @@ class ReferenceJudge:
             or _by_numbers(expected, answered, asked)
             or _by_words(expected, answered, asked)
         )
+        if named_kinds(score.details) and _DECLINES.search(normalise(answer)):
+            return flawed(score.value, score.reason, "refusal")
+        return score
+
+
+def _lost(reason: str, kind: FailureKind) -> Score:
+    """The score of an answer that does not say what the reference says."""
+    return flawed(_CONTRADICTED, reason, kind)
 
 
 def _compare_signs(reference: str, answer: str) -> Score:
@@ -134,7 +150,7 @@ def _compare_signs(reference: str, answer: str) -> Score:
         return Score(1.0, "The answer is the reference.")
     if reference and reference in answer:
         return Score(_VERBOSE, "The answer contains the reference.")
-    return Score(0.0, "The answer does not contain the reference.")
+    return flawed(0.0, "The answer does not contain the reference.", "missing fact")
 
 
 def _opening(text: Sequence[Token]) -> bool | None:
@@ -159,9 +175,9 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
         stated = _stated(without_doubts(committed))
     word = "yes" if wanted else "no"
     if stated is None and len(committed) < len(answered):
-        return Score(_CONTRADICTED, f"The reference says {word}, the answer both yes and no.")
+        return _lost(f"The reference says {word}, the answer both yes and no.", "no clear answer")
     if stated is not None and stated != wanted:
-        return Score(_CONTRADICTED, f"The reference says {word}, the answer the opposite.")
+        return _lost(f"The reference says {word}, the answer the opposite.", "contradiction")
     if not bare:
         return None
     if stated == wanted:
@@ -172,8 +188,8 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     if implied == wanted:
         return Score(0.8, f"The answer implies {word}, as the reference says.")
     if implied is None:
-        return Score(_CONTRADICTED, f"The reference says {word}; the answer says neither yes nor no.")
-    return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
+        return _lost(f"The reference says {word}; the answer says neither yes nor no.", "no clear answer")
+    return _lost(f"The reference says {word}, the answer implies the opposite.", "contradiction")
 
 
 def _by_commitment(
@@ -188,13 +204,13 @@ def _by_commitment(
     if sought.isdisjoint(token.key for token in read):
         return None
     if reading is tokens_with_dates and all(token.negated for token in read if token.key in sought):
-        return Score(_CONTRADICTED, "The answer negates the date of the reference.")
+        return _lost("The answer negates the date of the reference.", "contradiction")
     named = names(answer) if names(reference).issuperset(token.text for token in wanted) else frozenset()
     named = named if named.issuperset(token.text for token in wanted) else frozenset()
     if offered := alternatives(expected, wanted, answer, read, reading, named):
-        return Score(_CONTRADICTED, f"The answer leaves a choice between alternatives: {_listed(offered)}.")
+        return _lost(f"The answer leaves a choice between alternatives: {_listed(offered)}.", "no clear answer")
     if taken := taken_back(expected, wanted, answer, read, asked, reading, named):
-        return Score(_CONTRADICTED, taken)
+        return _lost(taken, "no clear answer")
     return None
 
 
@@ -260,8 +276,8 @@ def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score 
     if bool(affirmed) == bool(denied):  # none, or the negation has moved to another word
         return None
     if affirmed:
-        return Score(_CONTRADICTED, f"The answer negates what the reference affirms ({_listed(affirmed)}).")
-    return Score(_CONTRADICTED, f"The answer affirms what the reference negates ({_listed(denied)}).")
+        return _lost(f"The answer negates what the reference affirms ({_listed(affirmed)}).", "contradiction")
+    return _lost(f"The answer affirms what the reference negates ({_listed(denied)}).", "contradiction")
 
 
 def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
@@ -280,11 +296,16 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
         share = 1 - len(missing) / len(required)
         alike = sorted(str(other) for token in missing for other in in_answer.get(token.key, ()))
         instead = f" (given: {_listed(alike)})" if alike else ""
-        return Score(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}{instead}.")
+        known = in_query.keys() | {key for key, _ in required} | {piece.key for piece in with_parts(expected)}
+        other = any(token.kind in ("number", "code") and token.key not in known for token in answered)
+        kind: FailureKind = "wrong number" if other or alike else "missing fact"
+        return flawed(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}{instead}.", kind)
     others = _left_to_say(expected, asked, numbers=False)
     words = shared(others, content(answered))
     also = f", and {words:.0%} of its key words" if others else ""
-    return Score(_COMPLETE + (_VERBOSE - _COMPLETE) * words, f"Every number of the reference is in the answer{also}.")
+    kinds: list[FailureKind] = ["missing fact"] if words < 1 else []
+    said_all = f"Every number of the reference is in the answer{also}."
+    return flawed(_COMPLETE + (_VERBOSE - _COMPLETE) * words, said_all, *kinds)
 
 
 def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
@@ -303,7 +324,8 @@ def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Seque
     index = index_of(searched)
     lost = [str(token) for token in wanted if not found_in(token, index.get(token.key, ()))]
     missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
-    return Score(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.")
+    kinds: list[FailureKind] = ["missing fact"] if lost else []
+    return flawed(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.", *kinds)
 
 
 def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:

@@ -12,6 +12,7 @@ import numpy as np
 from agentic_bayes.checks import check_count, check_probability, check_type
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.score import FailureKind
 from agentic_bayes.formatting import format_interval, format_number, json_ready, one_line, plural
 from agentic_bayes.numerics import Floats, wilson_interval
 from agentic_bayes.result_table import Table, Tabular
@@ -197,6 +198,26 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
         pd.DataFrame(of_arguments, columns=["agent", "tool", "argument", *_LOST, *_SHARE]),
         ci_prob,
     )
+
+
+def tool_failures(tools: Mapping[str, Any], utilization: float | None) -> list[FailureKind]:
+    """The kinds of failure in the counts of one interaction; a call that replaces a missing one is a wrong tool."""
+
+    def total(name: str) -> int:
+        return sum(int(counts.get(name, 0)) for counts in tools.values())
+
+    missed, forbidden = total("missed"), total("scope_violations")
+    extra = max(total("extra") - forbidden, 0)
+    found: dict[FailureKind, bool] = {
+        "wrong tool": bool(missed and extra),
+        "missing call": missed > extra,
+        "extra call": extra > missed,
+        "argument": bool(total("wrong_arguments") or total("invalid")),
+        "order of calls": bool(total("out_of_order")),
+        "forbidden call": bool(forbidden),
+    }
+    found["unused result"] = utilization == 0 and not any(found.values())
+    return [kind for kind, is_there in found.items() if is_there]
 
 
 def _share(cells: Mapping[str, Floats], ci_prob: float) -> dict[str, Any]:

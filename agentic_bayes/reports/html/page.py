@@ -28,11 +28,12 @@ from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
 from agentic_bayes.reports.html.as_markdown import markdown_page
+from agentic_bayes.reports.html.failures import MOST_SHOWN, MOST_TASKS, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
-from agentic_bayes.reports.html.text import LONGEST_SHOWN, content_hash, cut, is_number_like, json_block, named, shown
+from agentic_bayes.reports.html.text import LONGEST_SHOWN, content_hash, is_number_like, json_block, named, shown
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
 from agentic_bayes.reports.html.verdict import answers
 from agentic_bayes.reports.tables import (
@@ -216,7 +217,8 @@ def write_page(
         f"script-src '{content_hash(script)}'; style-src '{content_hash(style)}'"
     )
     heading = PageHeading.of() if heading is None else heading
-    failures = sections.reasons_tables(est, trials)
+    worst, failed, unscored = sections.worst_table(est), *failure_tables(trials, _in_order(est, asked))
+    failures = [one for one in (failed, unscored) if one is not None]
     tools = tool_problems_tables(evidence) if evidence is not None else []
     listed = _listed(est, asked)
     wide = est.with_k(attempts(est, asked.metric.k))
@@ -225,12 +227,13 @@ def write_page(
     own, plain = map(overall_rows, (summary, wide.baseline(columns="all")))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
-    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failures, tools), source)
+    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, tools), source)
     if to == "markdown":
         compared = _comparison(asked)
         tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
-        tables += [*failures, sections.data_table(est, evidence), *few, settings_table(est)]
+        tables += [worst, *(table for one in failures for table in one.tables())]
+        tables += [sections.data_table(est, evidence), *few, settings_table(est)]
         lines = (heading.title, heading.note, heading.date)
         text = markdown_page(est, lines, verdict, lede(est, asked), rates, answered, tables) + "\n"
         with replacing(str(path)) as file:
@@ -256,7 +259,12 @@ def write_page(
             **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
             groups=group_tables(est, summary[summary["k"].isin(est.settings.k)]),
             **_comparison(asked),
+            worst=worst,
             failures=failures,
+            most_shown=MOST_SHOWN,
+            most_named=MOST_TASKS,
+            places=_places(est),
+            unexplained=failed is None and bool((est.counts.successes < est.counts.trials).any()),
             **_attempts(est, asked, trials),
             evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
             tools=tools,
@@ -276,6 +284,11 @@ def write_page(
     with replacing(str(path)) as file:
         file.write(text.encode())
     return path
+
+
+def _in_order(est: Estimate, asked: ReportQuestion) -> Sequence[str]:
+    """The agents as the page lists them: from the best to the worst where they are many."""
+    return est.agents if len(est.agents) <= MOST_DRAWN else [est.agents[i] for i in agent_order(est, asked)]
 
 
 def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
@@ -362,6 +375,12 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
     }
 
 
+def _places(est: Estimate) -> dict[str, int]:
+    """Task → its row in the table of tasks, where a row holds all trials of a task and of an agent."""
+    whole = est.outcomes.attrs["unit"] == "conversation" and est.agents != ("all",)
+    return {task: place for place, task in enumerate(est.counts.tasks)} if whole else {}
+
+
 def _on_own_tasks(est: Estimate, asked: ReportQuestion) -> Comparison | None:
     """The verdict's comparison by the posterior that the agents' own numbers come from, so that rows of tasks agree."""
     if not asked.comparisons or not asked.comparisons[0].n_left_out:
@@ -379,13 +398,9 @@ def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
     return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
-def _failed_most(failures: Sequence[Table], tools: Sequence[Table]) -> list[str]:
-    """The commonest reason and the commonest fault of a tool, in a line each."""
-    lines = []
-    for table in failures:
-        if table.title == "Why trials failed":
-            reason, n, _ = table.rows[0]
-            lines.append(f"Commonest reason: {cut(reason, 200)} ({'1 trial' if n == '1' else f'{n} trials'})")
+def _failed_most(failed: FailureTable | None, tools: Sequence[Table]) -> list[str]:
+    """The commonest kind of failure and the commonest fault of a tool, in a line each."""
+    lines = [line] if failed is not None and (line := failed.commonest()) else []
     for table in tools[:1]:
         agent, tool, what, calls, *_ = table.rows[0]
         lines.append(f"Commonest fault with tools: {agent}, {tool}, {what} ({calls} calls)")

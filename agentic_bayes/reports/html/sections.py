@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,14 +35,13 @@ from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows
 from agentic_bayes.reports.html.question import ReportQuestion
-from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.html.verdict import worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.reports.thresholds import threshold_curve
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
-MOST_REASONS = 8
+MOST_WORST = 8
 
 
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
@@ -190,40 +188,16 @@ def driver_table(one: Comparison) -> Table | None:
     return Table(title=title, header=header, rows=rows, notes=notes, noun="task")
 
 
-def reasons_tables(est: Estimate, trials: Sequence[ReportTrial]) -> list[Table]:
-    """The tasks that failed most, then the commonest reasons of failed and of unscored trials."""
-    tables = [table for table in (_worst_table(est),) if table.rows]
-    titles = {"fail": "Why trials failed", "errored": "Why agents crashed", "unscored": "Why trials are unscored"}
-    for verdict, title in titles.items():
-        counts: Counter[str] = Counter()
-        agents: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        chosen = [one for one in trials if one.verdict == verdict]
-        for one in chosen:
-            for reason in dict.fromkeys(one.reasons):
-                counts[reason] += 1
-                agents[reason][one.agent] += 1
-        if not counts:
-            continue
-        lines = [
-            [reason, f"{n:,}", ", ".join(f"{agent} {m:,}" for agent, m in sorted(agents[reason].items()))]
-            for reason, n in counts.most_common(MOST_REASONS)
-        ]
-        more = len(counts) - len(lines)
-        notes = [f"Of {plural(len(chosen), 'trial')}; a trial may have several reasons."]
-        notes += [f"{plural(more, 'rarer reason')} left out."] if more else []
-        tables.append(Table(title=title, header=["reason", "trials", "agents"], rows=lines, notes=notes))
-    return tables
-
-
-def _worst_table(est: Estimate) -> Table:
+def worst_table(est: Estimate) -> Table | None:
     """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
     notes = ["The lowest success probabilities; the table of tasks has all."]
     if len(est.agents) < FEWEST:
         worst = worst_tasks(est, est.agents)
         rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
-        return Table(title="Tasks that failed most", header=["agent", "task", "passed"], rows=rows, notes=notes)
+        header = ["agent", "task", "passed"]
+        return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes) if rows else None
     passed, scored = est.counts.successes, est.counts.trials
-    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()][:MOST_REASONS]
+    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()][:MOST_WORST]
     rows = []
     for i in hardest:
         tried = scored[:, i] > 0
@@ -231,7 +205,7 @@ def _worst_table(est: Estimate) -> Table:
         whole = f"{passed[:, i].sum():,} of {scored[:, i].sum():,}"
         rows.append([est.counts.tasks[i], f"{failed:,} of {tried.sum():,}", f"{never:,} of {tried.sum():,}", whole])
     header = ["task", "agents that failed it", "agents that never passed it", "trials passed"]
-    return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes, noun="task")
+    return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes, noun="task") if rows else None
 
 
 def judge_tables(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import EvidenceRow
-from agentic_bayes.evidence.score import Score
+from agentic_bayes.evidence.recorded import RecordedJudge
+from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow
+from agentic_bayes.evidence.score import Score, named_kinds
+from agentic_bayes.evidence.tools.diagnostics import tool_failures
 from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, metric_threshold
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
@@ -20,6 +22,13 @@ from agentic_bayes.reports.transcript import json_text
 PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
 TranscriptPart = tuple[str, ...]  # (one of PARTS, text), or ("other", text, who said it)
 NamedScore = tuple[str, float | None, str]  # name of a grader, its score (None: unscored), its reason
+
+
+class TrialFailure(NamedTuple):
+    """Why a trial did not pass, as one grader has it."""
+
+    kinds: Sequence[str]  # that the grader names
+    reason: str  # in its words; empty where it gives none
 
 
 @dataclass(slots=True)
@@ -37,7 +46,7 @@ class ReportTrial:
     scores: Mapping[int, Iterable[NamedScore]] = field(default_factory=dict)
     # "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it
     verdict: str = ""
-    reasons: list[str] = field(default_factory=list)  # why it did not pass
+    failures: list[TrialFailure] = field(default_factory=list)  # why it did not pass
 
 
 def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]:
@@ -107,16 +116,30 @@ def _judge(trial: ReportTrial, rows: Sequence[EvidenceRow], rule: IndicatorRule)
     """Fill in the verdict and why it is not a pass."""
     verdicts = [rule.verdict(row) for row in rows]
     trial.verdict = rule.whole(rows, verdicts) or ""
-    about_answers = rule.indicator in ("answer", "joint")
-    for row, verdict in zip(rows, verdicts, strict=True):
-        if verdict in (None, "pass"):
-            continue
-        grade = row.metrics.get(rule.indicator)
-        wrong_answer = about_answers and (row.answer_score is None or row.answer_score < rule.threshold)
-        reason = grade.reason if grade is not None else row.tool_reason
-        if wrong_answer:
-            reason = row.unscored_reason or row.answer_reason
-        trial.reasons.append(reason or row.unscored_reason or "no reason was given")
+    if trial.verdict != "pass":
+        for row, verdict in zip(rows, verdicts, strict=True):
+            if verdict == trial.verdict or row.crashed:
+                trial.failures += _failures(row, rule)
+
+
+def _failures(row: EvidenceRow, rule: IndicatorRule) -> Iterator[TrialFailure]:
+    """Why an interaction did not pass; faults with tools count as causes whichever indicator decides."""
+    if row.crashed:
+        yield TrialFailure(("crash",), (row.unscored_reason or "").removeprefix(AGENT_ERROR))
+        return
+    tools = tool_failures(row.tool_details, row.utilization)
+    grade = row.metrics.get(rule.indicator)
+    if grade is not None:
+        yield TrialFailure(named_kinds(grade.details) if isinstance(grade, Score) else (), grade.reason)
+    elif rule.indicator in ("answer", "joint") and (row.answer_score is None or row.answer_score < rule.threshold):
+        recorded = row.judge == RecordedJudge.identity and row.answer_score is not None  # its reason is where it looked
+        reason = "" if recorded else row.unscored_reason or row.answer_reason or ""
+        if reason or not tools:
+            yield TrialFailure(named_kinds(row.answer_details), reason)
+    elif not tools:
+        yield TrialFailure((), row.tool_reason or "")
+    if tools:
+        yield TrialFailure(tools, row.tool_reason or "")
 
 
 def _said(conversation: Conversation) -> Iterator[Iterator[TranscriptPart]]:

@@ -14,6 +14,7 @@ from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.evidence.metrics.registry import make_metric
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
+from agentic_bayes.evidence.tools.diagnostics import tool_failures
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import Probability, Record, problems_of
 from agentic_bayes.suites.graders import rules
@@ -71,10 +72,12 @@ class ToolRubricGrader:
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Score the calls by the rubric."""
-        score = self.rubric.grade(rules.as_interaction(attempt, reply))
-        if score is None or isinstance(score, Unscored):
-            return score or Unscored("no calls are expected of this task")
-        return rules.graded(score.overall_correctness, score.is_correct, score.reasoning or "")
+        verdict = self.rubric.verdict(rules.as_interaction(attempt, reply))
+        if verdict is None or isinstance(verdict, Unscored):
+            return verdict or Unscored("no calls are expected of this task")
+        score = verdict.score
+        kinds = tool_failures(verdict.tools, score.result_utilization)
+        return rules.graded(score.overall_correctness, score.is_correct, score.reasoning or "", *kinds)
 
 
 @dataclass(frozen=True)
@@ -122,4 +125,5 @@ class TraceMetricGrader:
         values = ", ".join(f"{score.value:.3g}" for score in scores)
         lowest = min(scores, key=lambda score: score.value)
         mean = sum(score.value for score in scores) / turns
-        return rules.graded_at(Score(mean, f"mean of {values}; lowest: {lowest.reason}"), self.threshold)
+        mean_score = Score(mean, f"mean of {values}; lowest: {lowest.reason}", lowest.details)
+        return rules.graded_at(mean_score, self.threshold)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, StrictBool
 
-from agentic_bayes.evidence.score import Grade
+from agentic_bayes.evidence.score import FailureKind, Grade
 from agentic_bayes.evidence.tools.arguments import ArgumentRule, canonical
 from agentic_bayes.records.base import Record, short
 from agentic_bayes.suites.graders.rules import TextList, graded
@@ -63,15 +63,18 @@ class JsonMatch(Record):
         try:
             answer = _sorted(found_json(reply.text, type(expected)))
         except JsonNotFound as problem:
-            return graded(0.0, False, str(problem))
-        wrong = []
+            return graded(0.0, False, str(problem), "format")
+        wrong: list[str] = []
+        kinds: dict[FailureKind, None] = {}
         for path in self.paths:
             wanted, actual = values_at(path, expected), values_at(path, answer)
             if not self._same(wanted, actual):
                 instead = "nothing" if not actual else short(actual[0] if len(actual) == 1 else actual)
+                number = bool(actual) and all(_is_number(value) for value in (*wanted, *actual))
+                kinds["wrong number" if number else "wrong answer" if actual else "missing fact"] = None
                 wrong.append(f"{path}: expected {short(wanted[0] if len(wanted) == 1 else wanted)}, got {instead}")
         reason = "; ".join(wrong) or "The JSON is as expected."
-        return graded(1 - len(wrong) / len(self.paths), not wrong, reason)
+        return graded(1 - len(wrong) / len(self.paths), not wrong, reason, *kinds)
 
     def _same(self, expected: Any, found: Any) -> bool:
         """Whether two JSON values are the same by this grader's settings."""

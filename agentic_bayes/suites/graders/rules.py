@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 from pydantic import BeforeValidator
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.evidence.score import KINDS, Grade, Score, Unscored, named_kinds
 from agentic_bayes.records.base import short
 from agentic_bayes.records.matchers import compiled_pattern
 from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
@@ -44,16 +44,16 @@ class GradingRule(Protocol):
         """Grade one trial; an exception makes the trial unscored."""
 
 
-def graded(value: float, passed: bool, reason: str) -> Score:
-    """A score together with whether the grader passes."""
-    return Score(value, reason, {"pass": bool(passed)})
+def graded(value: float, passed: bool, reason: str, *kinds: str) -> Score:
+    """A score together with whether the grader passes and, if it does not, which kinds of failure it saw."""
+    return Score(value, reason, {"pass": bool(passed)} | ({KINDS: list(kinds)} if kinds and not passed else {}))
 
 
 def graded_at(grade: Grade, threshold: float) -> Grade:
     """A score that passes if it reaches the threshold; a missing score stays missing."""
     if isinstance(grade, Unscored):
         return grade
-    return graded(grade.value, grade.value >= threshold - _ROUNDING, grade.reason)
+    return graded(grade.value, grade.value >= threshold - _ROUNDING, grade.reason, *named_kinds(grade.details))
 
 
 def expected_text(task: SuiteTask) -> str | None:

@@ -35,7 +35,7 @@ class ExactMatch(Record):
         if self._plain(wanted) == self._plain(reply.text):
             return graded(1.0, True, "The answer is the expected text.")
         reason = f"expected {short(wanted, _SHOWN)}, got {short(reply.text, _SHOWN)}"
-        return graded(0.0, False, reason)
+        return graded(0.0, False, reason, "wrong answer" if reply.text.strip() else "refusal")
 
     def _plain(self, text: str) -> str:
         text = text.casefold() if self.ignore_case else text
@@ -62,7 +62,7 @@ class Contains(Record):
         answer = self._plain(reply.text)
         missing = [word for word in wanted if self._plain(word) not in answer]
         reason = f"missing: {', '.join(short(word) for word in missing)}" if missing else "All keywords are there."
-        return graded((len(wanted) - len(missing)) / len(wanted), not missing, reason)
+        return graded((len(wanted) - len(missing)) / len(wanted), not missing, reason, "missing fact")
 
     def _plain(self, text: str) -> str:
         return text.casefold() if self.ignore_case else text
@@ -115,7 +115,7 @@ class Regex(Record):
         answer = readable(reply.text)
         if (compiled.fullmatch if self.full else compiled.search)(answer) is not None:
             return graded(1.0, True, "The answer matches.")
-        return graded(0.0, False, f"{short(pattern, _SHOWN)} does not match {short(answer, _SHOWN)}")
+        return graded(0.0, False, f"{short(pattern, _SHOWN)} does not match {short(answer, _SHOWN)}", "format")
 
     def _pattern(self, task: SuiteTask) -> Any:
         return task.expected.get("pattern") if self.pattern is None else self.pattern
@@ -193,7 +193,7 @@ class Constraint(Record):
             rules.append((f"something matches {short(pattern)}", compiled_pattern(pattern).search(answer) is None))
         broken = [message for message, kept in rules if not kept]
         share = (len(rules) - len(broken)) / len(rules)
-        return graded(share, not broken, "; ".join(broken) or "All constraints are kept.")
+        return graded(share, not broken, "; ".join(broken) or "All constraints are kept.", "format")
 
 
 def _has_format(answer: str, form: str) -> bool:

@@ -238,7 +238,7 @@
     transcript.replaceChildren(where, ...content);
     transcript.scrollTop = 0;
   };
-  const open = (task) => {
+  const open = (task, wanted) => {
     const own = byTask().get(task) ?? [];
     $("reader-title").replaceChildren(shown(names[task]));
     const groups = new Map();
@@ -251,14 +251,23 @@
     }
     choices.replaceChildren(...[...groups].flatMap(([agent, buttons]) => [
       make("p", "", shown(agent), ", attempts"), make("ul", "", ...buttons)]));
-    const first = Math.max(own.findIndex((one) => one[4] !== "pass"), 0);
-    if (own.length) read(own[first], choices.querySelectorAll("button")[first]);
-    else transcript.replaceChildren(make("p", "", "This file has no conversations of this task."));
+    const first = wanted ? own.findIndex(wanted) : Math.max(own.findIndex((one) => one[4] !== "pass"), 0);
+    if (own[first]) read(own[first], choices.querySelectorAll("button")[first]);
+    else transcript.replaceChildren(make("p", "", `This file has no conversation of this ${wanted ? "trial" : "task"}.`));
     reader.showModal();
     $("reader-title").focus();
   };
   $("close").addEventListener("click", () => reader.close());
   reader.addEventListener("click", (event) => { if (event.target === reader) reader.close(); });
+
+  // ---- examples of failures open their trial
+  if (canOpen) for (const place of document.querySelectorAll("[data-trial]")) {
+    const [agent, task, trial] = place.dataset.trial.split(" ").map(Number);
+    const button = make("button", "", ...place.childNodes);
+    button.type = "button";
+    button.addEventListener("click", () => open(task, (one) => one[0] === agent && one[2] === trial));
+    place.append(button);
+  }
 
   // ---- the heat map: what a cell is about is said below it, and a click opens its task
   const heat = $("heat");
@@ -280,10 +289,10 @@
     heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
   }
 
-  // ---- print: what is folded is printed
+  // ---- print: what is folded is printed, except for examples of failures
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open], .failures details)")];
     for (const one of folded) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of folded) one.open = false; });

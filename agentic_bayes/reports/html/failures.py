@@ -1,0 +1,216 @@
+"""What went wrong: trials that did not pass by kind of failure, each with its agents, tasks and examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from agentic_bayes.formatting import middle_cut, plural
+from agentic_bayes.reports.html.text import cut
+from agentic_bayes.reports.html.trials import ReportTrial
+from agentic_bayes.reports.reason_clusters import cluster_reasons
+from agentic_bayes.result_table import Table
+
+MOST_SHOWN = 10  # kinds that a page shows unfolded
+MOST_KINDS = 30  # kinds that it lists at all
+MOST_COLUMNS = 4  # agents that have a column each; more share one
+MOST_NAMED = 3  # agents that a line names
+MOST_TASKS = 8  # tasks that a kind names
+EXAMPLES = 3
+MEANINGS: Mapping[str, str] = {  # of every `FailureKind`
+    "missing fact": "the answer lacks something that was expected",
+    "wrong number": "another number, date or code than expected",
+    "wrong answer": "another answer than expected",
+    "contradiction": "the answer says the opposite of what was expected",
+    "no clear answer": "the answer does not commit itself",
+    "refusal": "the agent declined, or said nothing",
+    "format": "the form of the answer: its length, pattern or format",
+    "missing call": "an expected call was not made",
+    "wrong tool": "another tool was called instead of the expected one",
+    "extra call": "a call that nobody expected",
+    "argument": "the expected tool with a wrong, missing or further argument",
+    "order of calls": "the expected calls in another order",
+    "forbidden call": "a call that the agent was not allowed to make",
+    "unused result": "the answer does not use what the tools returned",
+    "crash": "the agent ended with an error",
+}
+_MOST_NAMED = 200  # kinds that graders may name in words of their own; the reasons of further ones are read
+_UNEXPLAINED, _OTHERS = "no reason given", "other reasons"
+
+
+class FailureExample(NamedTuple):
+    """A trial and the literal reason why it did not pass."""
+
+    agent: str
+    task: str
+    trial: int
+    reason: str
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """The trials in which the same kind of thing went wrong."""
+
+    name: str
+    meaning: str
+    agents: Counter[str] = field(default_factory=Counter)  # agent → its trials
+    tasks: Counter[str] = field(default_factory=Counter)
+    _candidates: dict[tuple[str, str], FailureExample] = field(default_factory=dict)
+
+    def add(self, trial: ReportTrial, reason: str) -> None:
+        """Count a trial."""
+        if trial.agent not in self.agents or (trial.task not in self.tasks and len(self.tasks) < 2 * EXAMPLES):
+            example = FailureExample(trial.agent, trial.task, trial.number, reason)
+            self._candidates[trial.agent, trial.task] = example
+        self.agents[trial.agent] += 1
+        self.tasks[trial.task] += 1
+
+    @property
+    def trials(self) -> int:
+        """How many trials there are."""
+        return self.agents.total()
+
+    @property
+    def examples(self) -> list[FailureExample]:
+        """Three trials, first of all such of other agents, tasks and reasons than those before."""
+        left, chosen = list(self._candidates.values()), list[FailureExample]()
+        while left and len(chosen) < EXAMPLES:
+            known = [{one[part] for one in chosen} for part in (0, 1, 3)]
+            chosen.append(min(left, key=lambda one: sum(one[p] in k for p, k in zip((0, 1, 3), known, strict=True))))
+            left.remove(chosen[-1])
+        return chosen
+
+    @property
+    def commonest_tasks(self) -> str:
+        """The tasks with the most trials."""
+        named = [f"{cut(task, 60)} ({n:,})" for task, n in self.tasks.most_common(MOST_TASKS)]
+        more = len(self.tasks) - len(named)
+        return ", ".join(named) + (f", and {plural(more, 'other task')}" if more else "")
+
+
+@dataclass(frozen=True)
+class FailureTable:
+    """Kinds of failure, the commonest first, by agent."""
+
+    title: str
+    groups: Sequence[FailureGroup]
+    trials: Mapping[str, int]  # agent → all its trials in the report, in the order of the page
+    notes: Sequence[str]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The agents that have a column; none where they are many."""
+        return tuple(self.trials) if len(self.trials) <= MOST_COLUMNS else ()
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where the bar of an agent stands among those of all."""
+        return {agent: place for place, agent in enumerate(self.trials)}
+
+    def count(self, group: FailureGroup, agent: str) -> str:
+        """How many trials of an agent are of a kind, and which share of its trials."""
+        n = group.agents[agent]
+        return f"{n:,} ({100 * n / self.trials[agent]:.0f} %)" if n else "0"
+
+    def length(self, group: FailureGroup, agent: str) -> float:
+        """The length of an agent's bar, in per cent of the longest one."""
+        return round(100 * group.agents[agent] / self.trials[agent] / self._longest, 1)
+
+    @cached_property
+    def _longest(self) -> float:
+        return max(n / self.trials[name] for one in self.groups for name, n in one.agents.items())
+
+    def spread(self, group: FailureGroup) -> str:
+        """How many agents a kind is of, and of which most."""
+        return (
+            f"{len(group.agents):,} of {plural(len(self.trials), 'agent')}; most: {self.most(group, 1, others=False)}"
+        )
+
+    def most(self, group: FailureGroup, most: int = MOST_NAMED, *, others: bool = True) -> str:
+        """The agents with the most trials of a kind."""
+        named = [f"{middle_cut(agent, 40)} {self.count(group, agent)}" for agent, _ in group.agents.most_common(most)]
+        more = len(group.agents) - len(named) if others else 0
+        return ", ".join(named) + (f", and {plural(more, 'other agent')}" if more else "")
+
+    def commonest(self) -> str:
+        """The commonest kind that says something, in a line; empty where there is none."""
+        for group in self.groups:
+            if group.name not in (_UNEXPLAINED, _OTHERS):
+                return (
+                    f"Commonest kind of failure: {group.name}, in {plural(group.trials, 'trial')} ({self.most(group)})"
+                )
+        return ""
+
+    def tables(self) -> Iterator[Table]:
+        """The same as plain tables: the kinds, then their examples."""
+        rows = [[g.name, f"{g.trials:,}", f"{len(g.tasks):,}", self.most(g), g.meaning] for g in self.groups]
+        header = ["what went wrong", "trials", "tasks", "agents", "meaning"]
+        yield Table(title=self.title, header=header, rows=rows, notes=self.notes, noun="kind")
+        rows = [[g.name, e.agent, e.task, f"{e.trial}", cut(e.reason, 300)] for g in self.groups for e in g.examples]
+        header = ["what went wrong", "agent", "task", "trial", "reason"]
+        yield Table(title=f"Examples: {self.title[0].lower()}{self.title[1:]}", header=header, rows=rows)
+
+
+def failure_tables(
+    trials: Sequence[ReportTrial], agents: Sequence[str]
+) -> tuple[FailureTable | None, FailureTable | None]:
+    """What went wrong in failed and crashed trials, and why trials are unscored; None where there are none.
+
+    `agents` gives their order; trials may be of further ones.
+    """
+    tried = Counter(one.agent for one in trials)
+    totals = {agent: tried[agent] for agent in dict.fromkeys([*agents, *sorted(tried)]) if tried[agent]}
+    failed = [one for one in trials if one.verdict in ("fail", "errored")]
+    unscored = [one for one in trials if one.verdict == "unscored"]
+    crashes = sum(one.verdict == "errored" for one in failed)
+    counted = [plural(len(failed) - crashes, "failed trial")] if crashes < len(failed) else []
+    counted += [plural(crashes, "agent error")] if crashes else []
+    notes = ["A trial can be of several kinds. In brackets, and as bars: the share of all trials of the agent."]
+    notes += ["Agent errors count as unscored, not as failed."] if crashes else []
+    return (
+        _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes) if failed else None,
+        _table(f"Why {plural(len(unscored), 'trial')} could not be scored", unscored, totals, []) if unscored else None,
+    )
+
+
+def _table(title: str, trials: Sequence[ReportTrial], totals: Mapping[str, int], notes: list[str]) -> FailureTable:
+    groups, words = _groups(trials)
+    notes += ["In “quotes”: reasons that no kind is known of, by the words that they share."] if words else []
+    if (more := len(groups) - MOST_KINDS) > 0:
+        notes.append(f"{plural(more, 'rarer kind')} left out.")
+    return FailureTable(title, groups[:MOST_KINDS], totals, notes)
+
+
+def _groups(trials: Sequence[ReportTrial]) -> tuple[list[FailureGroup], bool]:
+    """The kinds that graders name, and clusters of all other reasons; a trial counts once in each."""
+    groups: dict[str, FailureGroup] = {}
+    told: dict[str, list[ReportTrial]] = {}  # reason in words only → its trials
+    for trial in trials:
+        kinds: dict[str, str] = {}
+        for kinds_named, reason in trial.failures:
+            few = [kind for kind in kinds_named if kind in groups or len(groups) < _MOST_NAMED]
+            for kind in few or (() if reason.strip() else (_UNEXPLAINED,)):
+                kinds.setdefault(kind, reason)
+            if not few and reason.strip():
+                own = told.setdefault(reason, [])
+                if not own or own[-1] is not trial:
+                    own.append(trial)
+        for kind, reason in kinds.items():
+            if kind not in groups:
+                groups[kind] = FailureGroup(cut(kind, 60), MEANINGS.get(kind, ""))
+            groups[kind].add(trial, reason)
+    found = cluster_reasons(list(told), [len(own) for own in told.values()])
+    names = [f"“{label}”" for label in found.labels]
+    clusters = [FailureGroup(name, "") for name in names] + [FailureGroup(_OTHERS, "no words in common")]
+    counted: list[set[int]] = [set() for _ in clusters]
+    for (reason, own), place in zip(told.items(), found.members.tolist(), strict=True):
+        for trial in own:
+            if id(trial) not in counted[place]:
+                counted[place].add(id(trial))
+                clusters[place].add(trial, reason)
+    every = [*groups.values(), *(one for one in clusters if one.agents)]
+    last = (_UNEXPLAINED, _OTHERS)
+    return sorted(every, key=lambda one: (one.name in last, -one.trials, one.name)), bool(told)
