@@ -22,13 +22,16 @@ from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_r
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.formatting import interval_kind, middle_cut, plain_text, plural
+from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
 from agentic_bayes.reports.html.as_markdown import markdown_page
+from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
+from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
@@ -258,11 +261,14 @@ def write_page(
             **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
-            evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
+            frontiers=frontiers(est, asked, trials),
+            by_threshold=threshold_rows(est, asked, evidence),
+            evidence=[evidence.table(), *metrics_tables(evidence), mean_scores(evidence).table()]
+            if evidence is not None
+            else [],
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
             diagnostics=sections.diagnostics_table(est, listed),
-            scores=sections.score_tables(est, evidence, str(asked.metric)),
             sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
             settings=est.settings,
             method=est.method.name,
