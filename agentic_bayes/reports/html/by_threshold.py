@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.compare import comparison
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
@@ -132,7 +132,7 @@ def _asked_of(fit: Estimate, asked: ReportQuestion) -> ReportQuestion:
     """The same question, of another fit."""
     question: dict[str, Any] = {"estimand": asked.estimand}
     comparisons = tuple(
-        compare(fit, one.agent, baseline=one.baseline, metric=one.metric, **question)
+        comparison(fit, one.agent, baseline=one.baseline, metric=one.metric, task_by_task=False, **question)
         for one in asked.comparisons[:MOST_SAID]
     )
     bar = asked.gate

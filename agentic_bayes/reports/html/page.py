@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -15,7 +15,7 @@ from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
@@ -225,7 +225,7 @@ def write_page(
     wide = est.with_k(attempts(est, asked.metric.k))
     found = summary_rows(wide.checks, est.outcomes.attrs, tasks=False, agents=listed)
     summary = rows_frame(list(found), "all", wide.checks, tasks=False)
-    own, plain = map(overall_rows, (summary, wide.baseline(columns="all")))
+    own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
     rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failures, tools), source)
@@ -290,6 +290,12 @@ def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
     if len(order) <= MOST_LISTED:
         return sorted(order)
     return sorted({*order[:MOST_LISTED], *_compared(est, asked)})
+
+
+def _without_model(est: Estimate, agents: Sequence[int]) -> Any:
+    """The estimates without a model of these agents only, of which every number is the agent's own."""
+    settings = replace(est.settings, method=Frequentist(), ci_kind="eti", engine="auto", judge=None)
+    return estimate_as(est.outcomes.isel(agent=list(agents)), settings).baseline(columns="all")
 
 
 def _drawn(est: Estimate, asked: ReportQuestion) -> list[int]:
