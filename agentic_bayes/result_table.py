@@ -26,6 +26,7 @@ LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
     | {"≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "±": r"$\pm$", "√": r"$\surd$", "−": "$-$", "–": "--"}
+    | {"`": r"\textasciigrave{}", "|": r"\textbar{}", "\0": "{}"}
     | {"μ": r"$\mu$", "ρ": r"$\rho$", "κ": r"$\kappa$", "σ": r"$\sigma$"}
 )
 
@@ -69,13 +70,14 @@ class Table:
             ]
         )
 
-    def to_html(self, most: int = MOST_ROWS) -> str:
-        """What a notebook shows: the first rows.
+    def to_html(self, most: int | None = None) -> str:
+        """The whole table, or its first rows.
 
         Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and
         no style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
         """
-        shown, hidden = self.rows[:most], len(self.rows) - most
+        shown = self.rows[:most]
+        hidden = len(self.rows) - len(shown)
         more = [f"… and {hidden:,} more {self.noun if hidden == 1 else f'{self.noun}s'}"] if hidden > 0 else []
         align = [f' style="text-align:{"right" if right else "left"}"' for right in self.numeric]
 
@@ -95,7 +97,7 @@ class Table:
 
 
 class Tabular:
-    """A result that is shown as one table: its notebook and Markdown forms follow from it."""
+    """A result that is shown as one table: its notebook, Markdown, HTML and LaTeX forms follow from it."""
 
     def table(self) -> Table:
         """The table that every renderer shows."""
@@ -105,13 +107,21 @@ class Tabular:
         """The result as Markdown text: a title, a pipe table and notes."""
         return self.table().to_markdown()
 
+    def to_latex(self) -> str:
+        """The result as a LaTeX ``table``: a caption, a ``tabular`` and notes; whatever LaTeX would read is escaped."""
+        return self.table().to_latex()
+
+    def to_html(self) -> str:
+        """The result as an HTML table with all its rows, without a style sheet; text is escaped."""
+        return self.table().to_html()
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as an object that JSON can hold; undefined numbers are None."""
         fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every result is a dataclass
         return dict(json_ready({name: value for name, value in fields.items() if not name.startswith("_")}))
 
     def _repr_html_(self) -> str:
-        return self.table().to_html()
+        return self.table().to_html(MOST_ROWS)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -140,8 +150,9 @@ def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
 
 
 def _latex(text: str) -> str:
-    """The text as LaTeX sets it."""
-    return one_line(text).strip().translate(LATEX)
+    """The text as LaTeX sets it: a row cannot begin with an option of ``\\\\``, and hyphens do not make a dash."""
+    line = re.sub(r"-(?=-)", "-\0", one_line(text).strip())
+    return (f"\0{line}" if line.startswith(("[", "*")) else line).translate(LATEX)
 
 
 def is_number(cell: str) -> bool:

@@ -269,8 +269,9 @@ def test_a_long_table_is_cut_in_a_notebook_and_whole_in_markdown(extra, said):
     """A notebook shows the first rows and how many more there are; Markdown has them all."""
     rows = [[f"task {i}", "0.5"] for i in range(MOST_ROWS + extra)]
     table = Table(title="t", header=["task", "mean"], rows=rows, noun="task")
-    page = table.to_html()
+    page = table.to_html(MOST_ROWS)
     assert page.count("<tr>") == 1 + MOST_ROWS
+    assert table.to_html().count("<tr>") == 1 + len(rows)
     assert (said in page) if said else ("more" not in page)
     assert table.to_markdown().count("| task ") - 1 == MOST_ROWS + extra
 

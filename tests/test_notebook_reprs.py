@@ -1,5 +1,6 @@
 """What a notebook shows of a result: short, complete, and text whatever the names are."""
 
+import json
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -24,6 +25,8 @@ KINDS = (
     *("AgenticResult", "Agreement", "Comparison", "Estimate", "Evidence", "Gate", "JudgeCalibration", "Look", "Plan"),
     *("RunResults", "StoppingRule", "TierProbabilities", "ToolDiagnostics"),
 )
+
+FURTHER = (*("Ranking", "Sensitivity", "MeanScores", "ThresholdCurve", "ManyEstimates", "ManyGates", "SessionScore"),)
 
 
 class Reader(HTMLParser):
@@ -126,6 +129,40 @@ def made():
     }
     assert tuple(found) == KINDS
     return found
+
+
+@cache
+def further():
+    """Results of many groups, thresholds and scores, with the same names."""
+    est, evidence = counted((HOSTILE, OTHER)), judged()
+    rows = [(agent, f"t{i}", HOSTILE, 1 + i % 2, 3) for agent in (HOSTILE, OTHER) for i in range(6)]
+    table = pd.DataFrame(rows, columns=["agent", "task", "week", "successes", "trials"])
+    groups = ab.estimate_many(table, split="week")
+    return {
+        "Ranking": ab.rank(est),
+        "Sensitivity": est.sensitivity(),
+        "MeanScores": ab.mean_scores(evidence),
+        "ThresholdCurve": ab.threshold_curve(evidence, thresholds=(0.5, 0.7), method="hierarchical"),
+        "ManyEstimates": groups,
+        "ManyGates": ab.gate(groups, HOSTILE, at_least=0.5),
+        "SessionScore": ab.metrics.agent_reliability([{"confidence": 0.5}, {"confidence": 0.9}], resamples=20),
+    }
+
+
+@pytest.mark.parametrize("kind", [*KINDS[1:], *FURTHER])
+def test_every_table_has_its_forms(kind):
+    """Markdown, HTML with every row, LaTeX with a line for each, pandas and JSON; names are text in all of them."""
+    result = (made() | further())[kind]
+    table = result.table()
+    assert (result.to_markdown(), result.to_html(), result.to_latex()) == (
+        *(table.to_markdown(), table.to_html(), table.to_latex()),
+    )
+    assert result.to_html().count("<tr>") == 1 + len(table.rows)
+    body = result.to_latex().split("\\hline\n")[2]
+    assert len(body.rstrip("\n").split(" \\\\\n")) == max(len(table.rows), 1)
+    assert re.sub(r"\\[\\&%$#_{}]", "", body).count("&") == (len(table.header) - 1) * len(table.rows)
+    assert isinstance(result.to_pandas(), pd.DataFrame)
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -147,7 +147,7 @@ def _marked_up(table: Table, to: Literal["markdown", "html", "latex"]) -> str:
         case "markdown":
             return table.to_markdown()
         case "html":
-            return table.to_html(most=len(table.rows))
+            return table.to_html()
         case "latex":
             return table.to_latex()
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 __all__ = ["ThresholdCurve", "threshold_curve"]
 
@@ -177,25 +178,23 @@ def threshold_curve(
         raise InvalidArgument("thresholds must hold at least one number in [0, 1], got none")
     check_choice("indicator", counting.setdefault("indicator", "answer"), ("answer", "joint"))
     check_choice("estimand", estimand, ("population", "tasks"))
-    wanted, points, known = Metric(metric), list[ThresholdPoint](), dict[bytes, Estimate]()
-    for cut in cuts:
-        outcomes = count_outcomes(evidence, threshold=cut, **counting)
-        same = outcomes["successes"].values.tobytes()
-        if same not in known:
-            known[same] = estimate(outcomes, method, k=wanted.k, ci_prob=ci_prob, random_seed=random_seed)  # type: ignore[arg-type]
-        est = known[same]
-        frame = est.to_pandas()
+    wanted, points = Metric(metric), list[ThresholdPoint]()
+
+    def fit(outcomes: xr.Dataset) -> Estimate:
+        return estimate(outcomes, method, k=wanted.k, ci_prob=ci_prob, random_seed=random_seed)  # type: ignore[arg-type]
+
+    for cut, est in estimates_at(evidence, cuts, fit, counting):
         defined = estimand if estimand in est.posterior.estimands else "tasks"
-        rows = frame[(frame["metric"] == str(wanted)) & (frame["estimand"] == defined)].to_dict("records")
-        for index, row in enumerate(rows):
+        for index, agent in enumerate(est.agents):
+            stats = est.posterior.stats(index, defined, wanted, ci_prob, est.settings.ci_kind)
             points.append(
                 ThresholdPoint(
                     threshold=cut,
-                    agent=row["agent"],
-                    **{name: float(row[name]) for name in ("mean", "lower", "upper")},
+                    agent=agent,
+                    **{name: float(getattr(stats, name)) for name in ("mean", "lower", "upper")},
                     passed=int(est.counts.successes[index].sum()),
                     scored=int(est.counts.trials[index].sum()),
-                    flags=row["flags"],
+                    flags=", ".join(est.checks.row_flags(index, defined, wanted)),
                 )
             )
     return ThresholdCurve(
@@ -206,3 +205,19 @@ def threshold_curve(
         ci_prob=ci_prob,
         ci_kind=est.settings.ci_kind,
     )
+
+
+def estimates_at(
+    evidence: Evidence,
+    thresholds: Iterable[float],
+    fit: Callable[[xr.Dataset], Estimate],
+    counting: Mapping[str, Any],
+) -> Iterator[tuple[float, Estimate]]:
+    """The estimate at each threshold; one that changes no verdict is not fitted again."""
+    known = dict[bytes, Estimate]()
+    for threshold in thresholds:
+        outcomes = count_outcomes(evidence, threshold=threshold, **counting)
+        same = outcomes["successes"].values.tobytes()
+        if same not in known:
+            known[same] = fit(outcomes)
+        yield threshold, known[same]

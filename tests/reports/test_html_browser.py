@@ -6,10 +6,12 @@ import os
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from hostile_records import conversations, hostile, judged
+from hostile_records import HOSTILE, conversations, hostile, judged
 
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.evidence.recorded import evidence_from_table
 from agentic_bayes.formatting import format_interval, format_number
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.page import write_report
@@ -69,6 +71,25 @@ def hostile_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("hostile") / "<img src=x onerror=alert(1)>.html"
     made = estimate(count_outcomes(evidence, indicator="joint"))
     return write_report(made, path, evidence=evidence, conversations=found, source="<b>$(rm -rf .)`.jsonl")
+
+
+@pytest.fixture(scope="module")
+def graded_page(tmp_path_factory):
+    """A report of scores on a scale and of recorded costs, of agents whose names are attacks."""
+    agents = HOSTILE[0], HOSTILE[8]
+    rows = [
+        {"agent": agent, "task": f"task {i + 1}", "trial": t, "score": (5 * i + 3 * t + 2 * place) % 10 / 10}
+        for place, agent in enumerate(agents)
+        for i in range(5)
+        for t in range(2)
+    ]
+    found = [
+        one.model_copy(update={"metadata": {"cost": 1.0 + (one.assistant_id == agents[0]), "duration": 3.0}})
+        for one in conversations(5, 2, agents)
+    ]
+    evidence = evidence_from_table(pd.DataFrame(rows))
+    path = tmp_path_factory.mktemp("graded") / "report.html"
+    return write_report(estimate(count_outcomes(evidence)), path, evidence=evidence, conversations=found)
 
 
 @pytest.fixture
@@ -308,6 +329,23 @@ class TestColours:
         assert button.text == "Light mode"
         button.click()
         assert (background(opened), button.text) == (first, "Dark mode")
+
+
+def test_the_threshold_is_chosen_by_keyboard_and_announced(browser, graded_page):
+    """An arrow moves to the next row, whose verdict a live region says; names stay text; axe has no objection."""
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, graded_page, width=360, scheme="dark")
+    said = css(browser, "#cut-value")[0]
+    assert said.get_attribute("aria-live") == "polite"
+    assert said.text.startswith("0.7 (this page) ")
+    css(browser, "#cut")[0].send_keys(Keys.ARROW_RIGHT)
+    chosen = css(browser, "#cut-table tr[data-chosen]")
+    assert [row.get_attribute("data-verdict") for row in chosen] == [said.text.removeprefix("0.8 ")]
+    assert HOSTILE[0] in said.text
+    assert browser.execute_script("return window.hacked") is None
+    assert violations(browser) == []
+    assert complaints(browser) == ([], [])
 
 
 def test_print_shows_what_is_folded_and_says_what_is_left_out(browser, page):

@@ -17,7 +17,6 @@ from agentic_bayes.reports.tables import (
     estimate_tables,
     superiority_table,
 )
-from agentic_bayes.result_table import Table
 
 
 def cell(table, metric, column):
@@ -207,22 +206,3 @@ class TestDecisions:
             str(int(verdict == "fail")),
             str(int(verdict == "inconclusive")),
         )
-
-
-def test_a_table_in_latex():
-    """Numbers to the right, signs that LaTeX reads as commands written out, notes below."""
-    table = Table(title="50 % & more", header=["a_b", "n"], rows=[["x^2", "1"], ["≥ 3", "–"]], notes=["", "#1"])
-    assert table.to_latex().split("\n") == [
-        r"\begin{table}",
-        r"\caption{50 \% \& more}",
-        r"\begin{tabular}{lr}",
-        r"\hline",
-        r"a\_b & n \\",
-        r"\hline",
-        r"x\textasciicircum{}2 & 1 \\",
-        r"$\geq$ 3 & -- \\",
-        r"\hline",
-        r"\end{tabular}",
-        r"\par\footnotesize \#1",
-        r"\end{table}",
-    ]

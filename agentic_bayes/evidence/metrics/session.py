@@ -73,6 +73,20 @@ class SessionScore(Tabular):
             f"{len(self.flagged):,} of {plural(len(self.risks), 'trace')} flagged"
         )
 
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per trace.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns trace (its index), risk, flagged.
+        """
+        import pandas as pd
+
+        traces = range(len(self.risks))
+        flagged = [trace in self.flagged for trace in traces]
+        return pd.DataFrame({"trace": list(traces), "risk": self.risks, "flagged": flagged})
+
     def table(self) -> Table:
         """One row: the score, its interval, and which traces are flagged."""
         interval, flagged = format_interval(self.lower, self.upper), ", ".join(map(str, self.flagged)) or "none"

@@ -201,7 +201,7 @@ def second_metric(est: Estimate, asked: ReportQuestion) -> Metric | None:
 
 def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows) -> RateGroup:
     rates = []
-    for agent in _shown_agents(est, asked):
+    for agent in shown_agents(est, asked):
         row = rows[agent, asked.estimand, metric, main_estimator(est)]
         mean, lower, upper = (row[name] for name in ("mean", "lower", "upper"))
         percent = f"– ({row['note'] or 'not defined'})" if math.isnan(mean) else format_percent(mean)
@@ -219,7 +219,7 @@ def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows
     return RateGroup(f"{words[0].upper()}{words[1:]}", f"{method}{beyond}", tuple(rates), bar)
 
 
-def _shown_agents(est: Estimate, asked: ReportQuestion) -> list[str]:
+def shown_agents(est: Estimate, asked: ReportQuestion) -> list[str]:
     """The best three, or those of the verdict; in the order of the ranking, else as the estimate has them."""
     order = list(est.agents) if asked.ranking is None else [row["agent"] for row in asked.ranking.rows]
     if len(order) <= MOST_RATES:

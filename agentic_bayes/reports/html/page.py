@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -15,21 +15,24 @@ from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.formatting import interval_kind, middle_cut, plain_text, plural
+from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
 from agentic_bayes.reports.html.as_markdown import markdown_page
+from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.failures import MOST_SHOWN, MOST_TASKS, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
+from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
@@ -224,7 +227,7 @@ def write_page(
     wide = est.with_k(attempts(est, asked.metric.k))
     found = summary_rows(wide.checks, est.outcomes.attrs, tasks=False, agents=listed)
     summary = rows_frame(list(found), "all", wide.checks, tasks=False)
-    own, plain = map(overall_rows, (summary, wide.baseline(columns="all")))
+    own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
     rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, tools), source)
@@ -266,11 +269,14 @@ def write_page(
             places=_places(est),
             unexplained=failed is None and bool((est.counts.successes < est.counts.trials).any()),
             **_attempts(est, asked, trials),
-            evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
+            frontiers=frontiers(est, asked, trials),
+            by_threshold=threshold_rows(est, asked, evidence),
+            evidence=[evidence.table(), *metrics_tables(evidence), mean_scores(evidence).table()]
+            if evidence is not None
+            else [],
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
             diagnostics=sections.diagnostics_table(est, listed),
-            scores=sections.score_tables(est, evidence, str(asked.metric)),
             sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
             settings=est.settings,
             method=est.method.name,
@@ -297,6 +303,12 @@ def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
     if len(order) <= MOST_LISTED:
         return sorted(order)
     return sorted({*order[:MOST_LISTED], *_compared(est, asked)})
+
+
+def _without_model(est: Estimate, agents: Sequence[int]) -> Any:
+    """The estimates without a model of these agents only, of which every number is the agent's own."""
+    settings = replace(est.settings, method=Frequentist(), ci_kind="eti", engine="auto", judge=None)
+    return estimate_as(est.outcomes.isel(agent=list(agents)), settings).baseline(columns="all")
 
 
 def _drawn(est: Estimate, asked: ReportQuestion) -> list[int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from agentic_bayes.checks import check_choice
-from agentic_bayes.decisions.compare import Comparison, compare
+from agentic_bayes.decisions.compare import Comparison, comparison
 from agentic_bayes.decisions.gate import Gate, gate
 from agentic_bayes.decisions.rank import Ranking, rank
 from agentic_bayes.errors import EstimateError
@@ -85,7 +85,10 @@ def ask(
     if wanted.power and isinstance(other, str):  # a value is meant for this metric only
         metrics += [Metric.of(wanted.family, k) for k in est.settings.k if k != wanted.k][: MOST_COMPARED - 1]
     try:
-        comparisons = [compare(est, agent, baseline=other, metric=one, estimand=estimand) for one in metrics]
+        comparisons = [  # only the verdict's own is shown task by task
+            comparison(est, agent, baseline=other, metric=one, estimand=estimand, task_by_task=one == wanted)
+            for one in metrics
+        ]
     except EstimateError as error:
         if baseline is not None:
             raise

@@ -9,7 +9,6 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -28,7 +27,6 @@ from agentic_bayes.formatting import (
     metrics_at,
     plural,
 )
-from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
@@ -37,7 +35,6 @@ from agentic_bayes.reports.html.opening import Rows
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.verdict import worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS
-from agentic_bayes.reports.thresholds import threshold_curve
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
@@ -266,27 +263,6 @@ def _usage_words(usage: Usage) -> str:
         f"{plural(usage.judgements, 'judgement')} by {plural(usage.calls, 'call')} ({usage.failed:,} failed), "
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"
     )
-
-
-def score_tables(est: Estimate, evidence: Evidence | None, metric: str) -> list[Table]:
-    """Mean scores with intervals, and the verdict's metric by threshold where one cuts the judge's score."""
-    if evidence is None:
-        return []
-    tables, attrs = [mean_scores(evidence).table()], est.outcomes.attrs
-    scores = {row.answer_score for row in evidence.rows} - {None}
-    if attrs.get("indicator") not in ("answer", "joint") or "threshold" not in attrs or scores <= {0.0, 1.0}:
-        return tables
-    counting: dict[str, Any] = {
-        name: attrs[name] for name in ("unit", "indicator", "tool_threshold", "errors") if name in attrs
-    }
-    if est.agents == ("all",):
-        counting["agents"] = "together"
-    how: dict[str, Any] = {"ci_prob": est.settings.ci_prob, "random_seed": est.settings.random_seed}
-    try:
-        curve = threshold_curve(evidence, metric=metric, method=est.method, **how, **counting)
-    except AgenticBayesError:  # the evidence is not what was counted, or a prior needs other agents
-        return tables
-    return [*tables, curve.table()]
 
 
 def sensitivity_table(est: Estimate, agents: Sequence[int]) -> Table | None:

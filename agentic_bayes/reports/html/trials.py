@@ -17,6 +17,7 @@ from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, metric_thres
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
+from agentic_bayes.records.spent import Spent, all_spent
 from agentic_bayes.reports.transcript import json_text
 
 PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
@@ -47,6 +48,7 @@ class ReportTrial:
     # "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it
     verdict: str = ""
     failures: list[TrialFailure] = field(default_factory=list)  # why it did not pass
+    spent: dict[Spent, float] = field(default_factory=dict)  # what was recorded of it
 
 
 def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]:
@@ -84,6 +86,7 @@ def find_trials(
             trial = trials.setdefault(key, ReportTrial(*key, one.session_id, {}))
             trial.questions = dict(enumerate(one.qa_ids))
             trial.said = _said(one)
+            trial.spent = all_spent(one)
     return [trials[key] for key in sorted(trials)]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -33,8 +34,10 @@ class GridPosterior(Posterior):
     metrics: tuple[Metric, ...]  # what will be asked for; computed together
 
     def with_metrics(self, metrics: tuple[Metric, ...]) -> Self:
-        """The same grids, prepared to be asked for these metrics."""
-        return replace(self, metrics=metrics)
+        """The same grids, prepared to be asked for these metrics; both know what either has computed."""
+        made = copy(self)
+        object.__setattr__(made, "metrics", metrics)
+        return made
 
     # -- closed forms on the grid ------------------------------------------------------------------------------
 

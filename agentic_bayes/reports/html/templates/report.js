@@ -55,7 +55,7 @@
   const numbers = data("data-numbers");
   const slider = $("k");
   const kRows = [...document.querySelectorAll("#k-table tbody tr")];
-  const cursors = [...document.querySelectorAll("svg.curves")].map((svg) => [
+  const cursors = [...document.querySelectorAll("svg.curves[data-x]")].map((svg) => [
     svg.querySelector(".cursor"), svg.dataset.x.split(" ")]);
   const showK = () => {
     const place = Number(slider.value);
@@ -67,6 +67,21 @@
     for (const [line, x] of cursors) { line.setAttribute("x1", x[place]); line.setAttribute("x2", x[place]); }
   };
   slider.addEventListener("input", showK);
+
+  // ---- the slider of the judge's threshold, which points at a row of its table
+  const cut = $("cut");
+  if (cut) {
+    const rows = [...document.querySelectorAll("#cut-table tbody tr")];
+    const showCut = () => {
+      const row = rows[cut.value], [threshold] = row.cells;
+      rows.forEach((other) => other.toggleAttribute("data-chosen", other === row));
+      cut.setAttribute("aria-valuetext", threshold.textContent);
+      $("cut-value").replaceChildren(make("b", "", threshold.textContent), " ", shown(row.dataset.verdict));
+    };
+    cut.addEventListener("input", showCut);
+    showCut();
+    $("by-threshold").hidden = false;
+  }
 
   // ---- the table of tasks, a page of rows at a time
   const tasks = data("data-tasks");
