@@ -105,6 +105,10 @@ class Tabular:
         """The result as Markdown text: a title, a pipe table and notes."""
         return self.table().to_markdown()
 
+    def to_latex(self) -> str:
+        """The result as a LaTeX ``table``, with its title as the caption and its notes below."""
+        return self.table().to_latex()
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as an object that JSON can hold; undefined numbers are None."""
         fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every result is a dataclass

@@ -11,8 +11,10 @@ import sys
 import types
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -55,7 +57,7 @@ def test_a_shown_output_that_differs_is_found(shown: str, agrees: bool) -> None:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the pages name, a provider without a network, and no window for plots."""
+    """A folder with the files that the pages name, a provider and trackers without a network, no window for plots."""
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "support_agent")
     shutil.copy(EXAMPLE / "results.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -73,6 +75,9 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     provider: Any = types.ModuleType("langchain_openai")
     provider.ChatOpenAI = lambda **_: ScriptedChatModel(script=script, calls=[])
     monkeypatch.setitem(sys.modules, "langchain_openai", provider)
+    for tracker in ("mlflow", "wandb"):  # where one is not installed, something that takes every call
+        if find_spec(tracker) is None:
+            monkeypatch.setitem(sys.modules, tracker, MagicMock())
     monkeypatch.setenv("MPLBACKEND", "agg")
     yield tmp_path
     if "matplotlib.pyplot" in sys.modules:
