@@ -221,6 +221,24 @@ def test_the_readme_quotes_what_tau_bench_gives() -> None:
         assert quoted == pytest.approx([row["mean"], row["lower"], row["upper"]], abs=0.8 * 10**-digits), line
 
 
+def test_the_front_page_quotes_the_example() -> None:
+    """The table of docs/index.md has the rates, intervals and probabilities of the example, in per cent."""
+    est = ab.estimate(ab.outcomes_from_table(EXAMPLE / "results.csv"), k=(1, 3))
+    lines = [line for line in (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines() if "support-v" in line]
+    for agent, table in est.summary().query("estimand == 'population'").groupby("agent"):
+        rows = table.set_index("metric").loc[["pass^1", "pass^3"], ["mean", "lower", "upper"]]
+        (quoted,) = (line for line in lines if line.startswith(f"| {agent}"))
+        numbers = [int(number) for number in re.findall(r"(?<!v)\b\d+", quoted)]
+        assert numbers == pytest.approx(100 * rows.to_numpy().ravel(), abs=0.6)
+
+
+def test_the_citation_names_this_version() -> None:
+    """CITATION.cff has the fields that its format requires, and the version of the package."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["version"] == ab.__version__
+
+
 def test_the_readme_is_short() -> None:
     """The README fits two screens, and none of its three paths takes fifteen lines of Python."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
