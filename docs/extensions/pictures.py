@@ -46,7 +46,8 @@ def pictures(folder: Path) -> dict[int, list[str]]:
         for block in BLOCK.finditer(text):
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(block[1], PAGE, "exec"), names)
-            section = (HEADING.findall(text[: block.start()]) or ["first"])[-1].lower().replace(" ", "-")
+            heading = (HEADING.findall(text[: block.start()]) or ["first"])[-1]
+            section = re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))  # as in links to it
             drawn[block.start()] = []
             for number in pyplot.get_fignums():
                 file = f"{section}-{number}.png"

@@ -78,7 +78,7 @@ def test_bad_input_ends_the_job_without_a_report(tmp_path):
 
 
 def test_the_recipe_gives_inputs_that_the_action_has():
-    """The workflow of the cookbook uses the action from the repository, with inputs that exist and all that it needs."""
+    """The cookbook's workflow uses the action from the repository, with inputs that exist and all that it needs."""
     (text,) = (each.text for each in blocks(ROOT / "docs" / "cookbook.md") if each.language == "yaml")
     (step,) = (each for each in yaml.safe_load(text)["jobs"]["gate"]["steps"] if "with" in each)
     assert (ROOT / step["with"]["package"]).name == Path(step["uses"]).name == "agentic-bayes"
