@@ -42,8 +42,11 @@ NOT_RUN_BLOCKS = {
 }
 
 
-# Files for pytest that a page shows (```python test_name.py), each with the test module that runs it:
-RUN_ELSEWHERE = {"test_refund.py": "tests/pytest_plugin/test_pytest_plugin.py"}
+# Files that a page shows (```python name.py), each with the test module that runs it:
+RUN_ELSEWHERE = {
+    "covariate.py": "tests/estimation/test_covariates.py",
+    "test_refund.py": "tests/pytest_plugin/test_pytest_plugin.py",
+}
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,8 @@ class Runner:
             case "python":
                 with contextlib.redirect_stdout(io.StringIO()) as out:
                     exec(compile("\n" * block.line + block.text, str(self.path), "exec"), self.names)
+                    for test in re.findall(r"^def (test_\w+)\(\)", block.text, re.MULTILINE):
+                        self.names[test]()
                 self.printed = out.getvalue()
             case "sh":
                 self.printed = "".join(map(self._shell, commands(block.text)))

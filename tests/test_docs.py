@@ -11,8 +11,10 @@ import sys
 import types
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -55,7 +57,7 @@ def test_a_shown_output_that_differs_is_found(shown: str, agrees: bool) -> None:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the pages name, a provider without a network, and no window for plots."""
+    """A folder with the files that the pages name, a provider and trackers without a network, no window for plots."""
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "support_agent")
     shutil.copy(EXAMPLE / "results.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -73,6 +75,9 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     provider: Any = types.ModuleType("langchain_openai")
     provider.ChatOpenAI = lambda **_: ScriptedChatModel(script=script, calls=[])
     monkeypatch.setitem(sys.modules, "langchain_openai", provider)
+    for tracker in ("mlflow", "wandb"):  # where one is not installed, something that takes every call
+        if find_spec(tracker) is None:
+            monkeypatch.setitem(sys.modules, tracker, MagicMock())
     monkeypatch.setenv("MPLBACKEND", "agg")
     yield tmp_path
     if "matplotlib.pyplot" in sys.modules:
@@ -214,6 +219,24 @@ def test_the_readme_quotes_what_tau_bench_gives() -> None:
         digits = len(value.strip()) - 1
         quoted = [float(value), *map(float, interval.split(" to "))]
         assert quoted == pytest.approx([row["mean"], row["lower"], row["upper"]], abs=0.8 * 10**-digits), line
+
+
+def test_the_front_page_quotes_the_example() -> None:
+    """The table of docs/index.md has the example's rates and intervals in per cent."""
+    est = ab.estimate(ab.outcomes_from_table(EXAMPLE / "results.csv"), k=(1, 3))
+    lines = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
+    for agent, table in est.summary().query("estimand == 'population'").groupby("agent"):
+        rows = table.set_index("metric").loc[["pass^1", "pass^3"], ["mean", "lower", "upper"]]
+        (quoted,) = (line for line in lines if line.startswith(f"| {agent}"))
+        numbers = [int(number) for number in re.findall(r"(?<!v)\b\d+", quoted)]
+        assert numbers == pytest.approx(100 * rows.to_numpy().ravel(), abs=0.6)
+
+
+def test_the_citation_names_this_version() -> None:
+    """CITATION.cff has the fields that its format requires, and the version of the package."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["version"] == ab.__version__
 
 
 def test_the_readme_is_short() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -71,5 +72,15 @@ def test_its_steps_gate_summarise_and_report(agent, verdict, code, tmp_path):
 @pytest.mark.slow
 def test_bad_input_ends_the_job_without_a_report(tmp_path):
     """A file that is not there is an error, with exit code 2."""
-    code, _, found = run_steps(tmp_path, **{"file": "no.csv", "at-least": "0.7"})
+    code, summary, found = run_steps(tmp_path, **{"file": "no.csv", "at-least": "0.7"})
     assert (code, found["verdict"], "path" in found) == (2, "error", False)
+    assert summary.startswith("**Gate: error**")
+
+
+def test_the_recipe_gives_inputs_that_the_action_has():
+    """The cookbook's workflow uses the action from the repository, with inputs that exist and all that it needs."""
+    (text,) = (each.text for each in blocks(ROOT / "docs" / "cookbook.md") if each.language == "yaml")
+    (step,) = (each for each in yaml.safe_load(text)["jobs"]["gate"]["steps"] if "with" in each)
+    assert (ROOT / step["with"]["package"]).name == Path(step["uses"]).name == "agentic-bayes"
+    assert {name for name, each in ACTION["inputs"].items() if each.get("required")} <= set(step["with"])
+    assert set(step["with"]) <= set(ACTION["inputs"])

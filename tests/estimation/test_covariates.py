@@ -1,9 +1,14 @@
 """Covariates of tasks or agents in the PyMC models."""
 
+import runpy
+import shutil
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from fits import counts
+from pages import ROOT, blocks
 
 from agentic_bayes import build_model
 from agentic_bayes.errors import InvalidArgument
@@ -50,3 +55,21 @@ def test_covariates_that_do_not_fit_are_refused(table, message):
     """The message says what covariates must be and what came."""
     with pytest.raises(InvalidArgument, match=message):
         build_model(OUTCOMES, covariates=table)
+
+
+def test_the_recipe_extends_the_model(tmp_path, monkeypatch, capsys):
+    """The file covariate.py of the cookbook adds a term to the model; what it then does is sample it."""
+    import pymc as pm
+
+    def sample(**options):
+        model = pm.modelcontext(None)
+        assert model["small_effects"].eval({model["beta"]: [1.5]}, mode="FAST_COMPILE") == -3
+        return SimpleNamespace(posterior={"beta": np.zeros((4, 10, 1))})
+
+    (recipe,) = (each for each in blocks(ROOT / "docs" / "cookbook.md") if each.language == "python covariate.py")
+    shutil.copy(ROOT / "examples" / "support_agent" / "results.csv", tmp_path)
+    (tmp_path / "covariate.py").write_text(recipe.text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pm, "sample", sample)
+    runpy.run_path("covariate.py")
+    assert capsys.readouterr().out == "0.0\n"
