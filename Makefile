@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # one thread per worker for linear algebra: more would wait for each other, which takes up to three times the CPU time
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test tests lint fuzz calibrate bench site docs clean install
+.PHONY: demo test tests lint fuzz calibrate bench peers site docs clean install
 
 install: $(STAMP)
 
@@ -61,6 +61,10 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/executors.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/report.py
+
+# other packages on the same data, each installed into its own environment: docs/peers.md
+peers: $(STAMP)
+	$(BIN)/python benchmarks/peers.py
 
 # the documentation as HTML in build/site; warnings and broken links are errors
 site: $(STAMP)

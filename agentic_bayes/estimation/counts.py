@@ -57,7 +57,7 @@ class Counts:
         scored = self.scored[self.scored.any(axis=1)]
         return bool((scored != scored[:1]).any())
 
-    def of_agents(self, agents: Sequence[int]) -> Counts:
+    def of_agents(self, agents: Sequence[int] | Array) -> Counts:
         """The counts of these agents, in this order."""
         names = tuple(self.agents[i] for i in agents)
         rows = list(agents)

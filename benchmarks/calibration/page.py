@@ -28,7 +28,7 @@ def intervals_page(tables: Tables) -> str:
     """`docs/calibration.md` as Markdown."""
     run, frames = tables.run, tables.frames
     bad = bad_entries(frames["fixed_truths"])
-    return _joined(
+    return joined(
         _INTERVALS.format(run=_run(run, _INTERVAL_SIZES)),
         "## Requirements",
         _requirements(frames["requirements"]),
@@ -51,7 +51,7 @@ def intervals_page(tables: Tables) -> str:
         "## Predicting held-out trials",
         _HELD_OUT,
         _held_out(frames["held_out"]),
-        _filled(_PUBLISHED.format(**run["published_mean_error"])),
+        filled(_PUBLISHED.format(**run["published_mean_error"])),
         "## The files",
         _INTERVAL_FILES,
     )
@@ -60,7 +60,7 @@ def intervals_page(tables: Tables) -> str:
 def decisions_page(tables: Tables) -> str:
     """`docs/calibration_decisions.md` as Markdown."""
     frames = tables.frames
-    return _joined(
+    return joined(
         _DECISIONS.format(run=_run(tables.run, _DECISION_SIZES)),
         "## Requirements",
         _requirements(frames["requirements"]),
@@ -243,7 +243,8 @@ _DECISION_FILES = """\
 - [run.json](calibration/decisions/run.json): sizes, seed and versions."""
 
 
-def _joined(*parts: str) -> str:
+def joined(*parts: str) -> str:
+    """Parts of a page with blank lines between."""
     return "\n\n".join(parts) + "\n"
 
 
@@ -254,16 +255,17 @@ def _run(run: dict[str, Any], sizes: str) -> str:
     run_line = _RUN.format(form=form, sizes=sizes.format(**run), seed=run["seed"], versions=versions)
     if "rho" not in run:
         run_line += f"\n\n{_EARLIER}"
-    return f"{_filled(run_line)}\n\n{_AGAIN}"
+    return f"{filled(run_line)}\n\n{_AGAIN}"
 
 
-def _filled(text: str) -> str:
+def filled(text: str) -> str:
     """Paragraphs wrapped anew, once their numbers are in."""
     wrap = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n\n".join(map(wrap, text.split("\n\n")))
 
 
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table of Markdown."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)]
     return "\n".join(lines)
 
@@ -278,7 +280,7 @@ def _with_width(coverage: float, width: float, digits: int = 2) -> str:
 
 def _requirements(frame: pd.DataFrame) -> str:
     rows = [(row.requirement, row.result, "yes" if row.holds else "**no**") for row in frame.itertuples()]
-    return _markdown(("requirement", "result", "holds"), rows)
+    return markdown_table(("requirement", "result", "holds"), rows)
 
 
 def _averages(frame: pd.DataFrame) -> str:
@@ -289,7 +291,7 @@ def _averages(frame: pd.DataFrame) -> str:
         entries = [by_method.loc[method] for method in methods]
         cells = [f"{_marked(e['coverage'])}, lowest {_marked(e['lowest'])} ({e['width']:.2f})" for e in entries]
         rows.append((estimand, metric, *cells))
-    return _markdown(("estimand", "metric", *methods), rows)
+    return markdown_table(("estimand", "metric", *methods), rows)
 
 
 def _shortfalls(fixed_truths: pd.DataFrame) -> str:
@@ -305,7 +307,7 @@ def _shortfalls(fixed_truths: pd.DataFrame) -> str:
             if not part.empty:
                 coverage = part["coverage"]
                 rows.append((name, estimand, len(part), int((coverage < LOW).sum()), _marked(coverage.min())))
-    return _markdown(("cells", "estimand", "entries", "below .90", "lowest"), rows)
+    return markdown_table(("cells", "estimand", "entries", "below .90", "lowest"), rows)
 
 
 def _bad_table(bad: pd.DataFrame) -> str:
@@ -316,7 +318,7 @@ def _bad_table(bad: pd.DataFrame) -> str:
         coverage = part.set_index(["estimand", "metric"])["coverage"]
         cells = [_marked(coverage[column]) if column in coverage.index else "" for column in columns]
         rows.append((tasks, trials, f"{rho:g}", f"{mu:g}", *cells))
-    return _markdown(("T", "n", "ρ", "μ", *(f"{estimand} {metric}" for estimand, metric in columns)), rows)
+    return markdown_table(("T", "n", "ρ", "μ", *(f"{estimand} {metric}" for estimand, metric in columns)), rows)
 
 
 def _prior(frame: pd.DataFrame) -> str:
@@ -333,7 +335,7 @@ def _prior(frame: pd.DataFrame) -> str:
             for name in estimands
         ]
         rows.append((design, metric, *cells))
-    return _markdown(("design", "metric", *estimands), rows)
+    return markdown_table(("design", "metric", *estimands), rows)
 
 
 def _sbc(frame: pd.DataFrame) -> str:
@@ -342,7 +344,7 @@ def _sbc(frame: pd.DataFrame) -> str:
     ).pivot(index="quantity", columns="design", values="shown")
     designs = list(dict.fromkeys(frame["design"]))
     rows = [(name, *table.loc[name, designs].fillna("–")) for name in dict.fromkeys(frame["quantity"])]
-    return _markdown(("quantity", *designs), rows)
+    return markdown_table(("quantity", *designs), rows)
 
 
 def _p_value(p: float) -> str:
@@ -357,7 +359,7 @@ def _engines(run: dict[str, Any], frame: pd.DataFrame) -> str:
         largest=abs(largest["standard_errors"]),
         **largest[["data", "quantity", "what"]],
     )
-    return _filled(text)
+    return filled(text)
 
 
 def _held_out(frame: pd.DataFrame) -> str:
@@ -369,7 +371,7 @@ def _held_out(frame: pd.DataFrame) -> str:
         )
         for method in dict.fromkeys(frame["method"])
     ]
-    return _markdown(("log score, error of pass^2", *parts), rows)
+    return markdown_table(("log score, error of pass^2", *parts), rows)
 
 
 def _paired(frame: pd.DataFrame) -> str:
@@ -385,7 +387,7 @@ def _paired(frame: pd.DataFrame) -> str:
         )
         for _, row in frame.iterrows()
     ]
-    return _markdown((*header, "equal agents: false verdicts, ours", "t", "coverage, ours"), rows)
+    return markdown_table((*header, "equal agents: false verdicts, ours", "t", "coverage, ours"), rows)
 
 
 def _gates(frame: pd.DataFrame) -> str:
@@ -395,7 +397,7 @@ def _gates(frame: pd.DataFrame) -> str:
     ):
         ends = [f"{part[end].min():.3f} to {part[end].max():.3f}" for end in ("pass", "fail", "inconclusive")]
         rows.append((f"{metric} ≥ {bar:g}", "alike" if alike else "differ", *ends))
-    return _markdown(("gate", "tasks", "pass", "fail", "inconclusive"), rows)
+    return markdown_table(("gate", "tasks", "pass", "fail", "inconclusive"), rows)
 
 
 def _judged_comparisons(frame: pd.DataFrame) -> str:
@@ -407,12 +409,14 @@ def _judged_comparisons(frame: pd.DataFrame) -> str:
         )
         for _, row in frame.iterrows()
     ]
-    return _markdown(("difference in", "corrected", "uncorrected", "false verdicts, corrected", "uncorrected"), rows)
+    return markdown_table(
+        ("difference in", "corrected", "uncorrected", "false verdicts, corrected", "uncorrected"), rows
+    )
 
 
 def _halves(frame: pd.DataFrame) -> str:
     rows = [(row.half, row.sets, f"{row.shared:.3f}", f"{row.own:.3f}") for row in frame.itertuples()]
-    return _markdown(("half that one agent tried", "data sets", "on the shared tasks", 'with tasks="own"'), rows)
+    return markdown_table(("half that one agent tried", "data sets", "on the shared tasks", 'with tasks="own"'), rows)
 
 
 def _rules(frame: pd.DataFrame) -> str:
@@ -425,7 +429,7 @@ def _rules(frame: pd.DataFrame) -> str:
         )
         for _, row in frame.iterrows()
     ]
-    return _markdown(("rule", "required at every look", "pass", "fail", "mean tasks"), rows)
+    return markdown_table(("rule", "required at every look", "pass", "fail", "mean tasks"), rows)
 
 
 def _judged(frame: pd.DataFrame) -> str:
@@ -438,4 +442,4 @@ def _judged(frame: pd.DataFrame) -> str:
         )
         for _, row in frame.iterrows()
     ]
-    return _markdown(("design", "estimand", "metric", "corrected", "uncorrected"), rows)
+    return markdown_table(("design", "estimand", "metric", "corrected", "uncorrected"), rows)
