@@ -39,7 +39,7 @@ def dask(size: int) -> Iterator[Executor]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=size, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=size, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client.get_executor(pure=False)

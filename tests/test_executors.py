@@ -81,7 +81,7 @@ def test_evidence_from_a_dask_cluster_is_the_same():
     """The scheduler is named by its address, and left as it was."""
     from distributed import Client, LocalCluster
 
-    cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=":0")
     with cluster, Client(cluster) as client:
         address = cluster.scheduler_address.replace("tcp://", "dask://")
         there = assess(conversations(), judge=ReferenceJudge(), executor=address)

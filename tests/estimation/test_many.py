@@ -79,7 +79,7 @@ def test_processes_and_dask_give_the_same_table_to_the_last_bit():
     table.loc[(table.agent == "v2") & (table.task == "t1"), "correct"] = 1
     here = ab.estimate_many(table, split="model")
     assert set(here.to_pandas()["method"]) == {"crossed"}
-    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as cluster:
         for executor in ("local:2", cluster.scheduler_address.replace("tcp://", "dask://")):
             there = ab.estimate_many(table, split="model", executor=executor)
             assert_frame_equal(there.to_pandas(), here.to_pandas(), check_exact=True)

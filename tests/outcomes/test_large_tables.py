@@ -110,6 +110,6 @@ def test_a_cluster_of_dask_gives_the_same_counts(tmp_path):
     for part in range(4):
         frame.iloc[part::4].to_parquet(tmp_path / f"{part}.parquet")
     expected = outcomes_from_table(frame)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         counted = outcomes_from_table(dd.read_parquet(tmp_path))
     assert counted.drop_attrs().identical(expected.drop_attrs())

@@ -379,7 +379,7 @@ def test_trials_run_on_a_dask_cluster(make):
     """The cluster is named by its scheduler."""
     from distributed import LocalCluster
 
-    cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=":0")
     with cluster:
         results = run(make(), executor=cluster.scheduler_address.replace("tcp://", "dask://"))
     assert [t.status for t in results.trials] == ["pass"] * 4 + ["fail"] * 4
