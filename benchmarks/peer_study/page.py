@@ -70,6 +70,7 @@ def page(results: Results) -> str:
         _memory(results["growth"]["memory"]),
         _list(memory_verdicts(results["growth"]["memory"])),
         _files(results["growth"]["files"]),
+        _list(file_verdicts(results["growth"]["files"])),
         "## Run it again",
         filled(_AGAIN),
     )
@@ -165,6 +166,15 @@ def memory_verdicts(memory: Mapping[str, Any]) -> list[str]:
         done = f"{measured['calls'][0]:,} to {measured['calls'][-1]:,} {what}"
         found.append(f"{done}: {more:+.1f} MB, {holds} the {MEMORY_BAR} MB allowed.")
     return found
+
+
+def file_verdicts(files: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How the peak grows with the turns of a file."""
+    small, large = files[0], files[-1]
+    if large["turns"] == small["turns"]:
+        return []
+    each = 1e3 * (large["peak_mb"] - small["peak_mb"]) / (large["turns"] - small["turns"])
+    return [f"The peak grows by {each:.1f} KB per turn, since the evidence keeps a row for each; texts are not kept."]
 
 
 def _than(ratio: float, less: str, more: str, same: str) -> str:

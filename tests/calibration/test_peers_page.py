@@ -112,6 +112,7 @@ def test_every_other_sentence_is_on_the_page_too():
         *page.judged_verdicts(found["judged"]["rows"]),
         *page.cost_verdicts(found["intervals"]["costs"]),
         *page.memory_verdicts(found["growth"]["memory"]),
+        *page.file_verdicts(found["growth"]["files"]),
     )
     assert all(map(said, sentences))
 
