@@ -33,7 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
         results[part] = found
         path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     results = json.loads(path.read_text(encoding="utf-8"))
-    (options.docs / "peers.md").write_text(page.page(results), encoding="utf-8")
+    if set(PARTS) <= set(results):
+        (options.docs / "peers.md").write_text(page.page(results), encoding="utf-8")
 
 
 def run(part: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def made():
     labels["human"] = (labels.pop("answer_score") > 0.5).astype(int)
     raters = pd.DataFrame({HOSTILE: [0, 1, 1, 0, 1, 0], OTHER: [0, 1, 0, 0, 1, 0]})
     rule = ab.monitor(at_least=0.7, simulations=200)
-    facts = {"suite": HOSTILE, "agent": OTHER, "planned": {HOSTILE: 2}}
+    facts = {"suite": HOSTILE, "agent": OTHER, "planned": {HOSTILE: 2}, "digest": "0"}
     trials = (TrialResult(HOSTILE, 0, "pass", 1.0), TrialResult(HOSTILE, 1, "error", error="gone"))
     found = {
         "AgenticResult": seed_result(),

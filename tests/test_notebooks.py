@@ -70,7 +70,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(path: Path, cells: int | None = None) -> Any:
     """A notebook after a run from top to bottom, or of so many cells, with warnings about our package as errors."""
     notebook = nbformat.read(path, as_version=4)
-    del notebook.cells[cells:]
+    notebook.cells = notebook.cells[:cells]
     notebook.cells.insert(0, nbformat.v4.new_code_cell(STRICT))
     NotebookClient(
         notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}

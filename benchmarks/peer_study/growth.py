@@ -30,15 +30,16 @@ def study(megabytes: int, report: Callable[[str], None]) -> dict[str, Any]:
     for name, (method, sizes) in GROWING.items():
         times[name] = [round(t, 4) for t in us.call("fit", method=method, sizes=sizes)["result"]]
         report(f"growth with {name}: {times[name]}")
-    held = us.call("estimates", times=ESTIMATES, marks=[ESTIMATES // 10, ESTIMATES // 2, ESTIMATES])["result"]
-    judged = us.call("judgements", times=JUDGEMENTS, marks=[JUDGEMENTS // 10, JUDGEMENTS // 2, JUDGEMENTS])["result"]
-    report(f"memory: {held}, {judged}")
+    memory = {}
+    for what, calls in (("estimates", ESTIMATES), ("judgements", JUDGEMENTS)):
+        memory[what] = us.call(what, times=calls, marks=[calls // 10, calls // 2, calls])["result"]
+        report(f"memory after {what}: {memory[what]}")
     files = []
     for size in sorted({min(SMALL, megabytes), megabytes}):
         answer = us.call("jsonl", megabytes=size)
         files.append({**answer["result"], "peak_mb": answer["peak_mb"]})
         report(f"JSONL: {files[-1]}")
-    return {"times": times, "estimates": held, "judgements": judged, "files": files}
+    return {"times": times, "memory": memory, "files": files}
 
 
 def slope(name: str, times: list[float]) -> float:

@@ -67,9 +67,10 @@ def page(results: Results) -> str:
         _growth(results["growth"]["times"]),
         "## Memory",
         filled(_MEMORY),
-        _memory(results["growth"]),
-        _list(memory_verdicts(results["growth"])),
+        _memory(results["growth"]["memory"]),
+        _list(memory_verdicts(results["growth"]["memory"])),
         _files(results["growth"]["files"]),
+        _list(file_verdicts(results["growth"]["files"])),
         "## Run it again",
         filled(_AGAIN),
     )
@@ -156,14 +157,24 @@ def reply_verdicts(malformed: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def memory_verdicts(grown: Mapping[str, Any]) -> list[str]:
+def memory_verdicts(memory: Mapping[str, Any]) -> list[str]:
     """Whether memory grows by more than the bar after the first tenth of the calls."""
     found = []
-    for name, held in (("estimates", grown["estimates"]), ("judgements", grown["judgements"]["held"])):
-        more = held[-1] - held[0]
+    for what, measured in memory.items():
+        more = measured["held"][-1] - measured["held"][0]
         holds = "within" if more <= MEMORY_BAR else "**more than**"
-        found.append(f"{name}: {more:+.1f} MB from the first tenth to the last, {holds} the {MEMORY_BAR} MB allowed.")
+        done = f"{measured['calls'][0]:,} to {measured['calls'][-1]:,} {what}"
+        found.append(f"{done}: {more:+.1f} MB, {holds} the {MEMORY_BAR} MB allowed.")
     return found
+
+
+def file_verdicts(files: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How the peak grows with the turns of a file."""
+    small, large = files[0], files[-1]
+    if large["turns"] == small["turns"]:
+        return []
+    each = 1e3 * (large["peak_mb"] - small["peak_mb"]) / (large["turns"] - small["turns"])
+    return [f"The peak grows by {each:.1f} KB per turn, since the evidence keeps a row for each; texts are not kept."]
 
 
 def _than(ratio: float, less: str, more: str, same: str) -> str:
@@ -196,7 +207,9 @@ def _summary(frame: pd.DataFrame, estimand: str) -> str:
                 cells.append("–")
                 continue
             row = table.loc[peer]
-            cells.append(f"{_marked(row['coverage'])}, lowest {_marked(row['lowest'])} ({row['width']:.3f})")
+            # the lowest of a few data sets per cell would say nothing
+            lowest = f", lowest {_marked(row['lowest'])}" if row["sets"] == table["sets"].max() else ""
+            cells.append(f"{_marked(row['coverage'])}{lowest} ({row['width']:.3f})")
         rows.append((peer, f"{int(tables['pass^1'].loc[peer, 'sets']):,}", *cells))
     return markdown_table(("coverage, lowest coverage (mean width)", "data sets", *METRICS), rows)
 
@@ -294,15 +307,10 @@ def _growth(times: Mapping[str, list[float]]) -> str:
     return markdown_table(("grows", "from", "to", "CPU", "slope"), rows)
 
 
-def _memory(grown: Mapping[str, Any]) -> str:
-    shares = (growth.ESTIMATES // 10, growth.ESTIMATES // 2, growth.ESTIMATES)
-    judged = grown["judgements"]
+def _memory(memory: Mapping[str, Any]) -> str:
     rows = [
-        (what, *(f"{held:.1f} MB after {after:,}" for held, after in zip(values, done, strict=True)))
-        for what, values, done in (
-            ("estimates", grown["estimates"], shares),
-            ("judgements", judged["held"], judged["turns"]),
-        )
+        (what, *(f"{held:.1f} MB after {calls:,}" for held, calls in zip(row["held"], row["calls"], strict=True)))
+        for what, row in memory.items()
     ]
     return markdown_table(("calls", "held", "held", "held"), rows)
 

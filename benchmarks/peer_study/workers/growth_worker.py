@@ -70,7 +70,7 @@ def estimates(request):
         method = "conjugate" if i % 5 else "hierarchical"
         ab.estimate(outcomes[i // 5 % 5], method, k=(1, 3), random_seed=i).summary()
 
-    return grown(work, request["times"], request["marks"])
+    return {"held": grown(work, request["times"], request["marks"]), "calls": request["marks"]}
 
 
 def judgements(request):
@@ -79,7 +79,7 @@ def judgements(request):
     turns = sum(len(conversation.conversation) for conversation in conversations)
     marks = [round(mark / turns) for mark in request["marks"]]
     held = grown(lambda _: ab.assess(conversations, judge=ab.ReferenceJudge()), round(request["times"] / turns), marks)
-    return {"held": held, "turns": [mark * turns for mark in marks]}
+    return {"held": held, "calls": [mark * turns for mark in marks]}
 
 
 def jsonl(request):
