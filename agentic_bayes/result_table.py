@@ -150,7 +150,7 @@ def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
 
 
 def _latex(text: str) -> str:
-    r"""The text as LaTeX sets it: a row cannot begin with an option of ``\\``, and hyphens do not make a dash."""
+    """The text as LaTeX sets it: no row begins with an option of the line break, and hyphens do not make a dash."""
     line = re.sub(r"-(?=-)", "-\0", one_line(text).strip())
     return (f"\0{line}" if line.startswith(("[", "*")) else line).translate(LATEX)
 

@@ -20,6 +20,7 @@ from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.question import ask
+from agentic_bayes.reports.html.text import brief_names
 from agentic_bayes.reports.html.trials import find_trials
 from agentic_bayes.reports.thresholds import threshold_curve
 
@@ -177,3 +178,12 @@ def test_hostile_names_stay_text_in_both(tmp_path):
     page = write_report(est, tmp_path / "page.html", evidence=evidence, conversations=found).read_text()
     assert '<h2 id="frontier">' in page
     assert page.count("<script") == page.count("</script>") == 5  # numbers, tasks, trials, the map, and the page's own
+
+
+def test_names_that_differ_in_their_middle_stay_apart():
+    """A long name loses its middle, unless that is where it differs; short names are whole."""
+    names = [f"vendor/some-quite-long-model-name-{i:02d}-2026-05-preview-with-tools" for i in range(3)]
+    found = brief_names([*names, "v1", "x" * 30 + "y" * 30], 40)
+    assert [name.count(f"-{i:02d}-") for i, name in enumerate(found[:3])] == [1, 1, 1]
+    assert max(map(len, found)) <= 40
+    assert found[3:] == ["v1", f"{'x' * 20}…{'y' * 19}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -21,7 +21,7 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import interval_kind, middle_cut, plain_text, plural
+from agentic_bayes.formatting import interval_kind, plain_text, plural
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
@@ -36,7 +36,15 @@ from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
-from agentic_bayes.reports.html.text import LONGEST_SHOWN, content_hash, is_number_like, json_block, named, shown
+from agentic_bayes.reports.html.text import (
+    LONGEST_SHOWN,
+    brief_names,
+    content_hash,
+    is_number_like,
+    json_block,
+    named,
+    shown,
+)
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
 from agentic_bayes.reports.html.verdict import answers
 from agentic_bayes.reports.tables import (
@@ -257,6 +265,8 @@ def write_page(
             rates=rates,
             answers=answered,
             agents=est.agents,
+            briefs=brief_names(est.agents),
+            who=_namer(est.agents),
             **_many(est, asked),
             data=sections.data_table(est, evidence),
             **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
@@ -295,6 +305,12 @@ def write_page(
 def _in_order(est: Estimate, asked: ReportQuestion) -> Sequence[str]:
     """The agents as the page lists them: from the best to the worst where they are many."""
     return est.agents if len(est.agents) <= MOST_DRAWN else [est.agents[i] for i in agent_order(est, asked)]
+
+
+def _namer(agents: Sequence[str]) -> Callable[..., Any]:
+    """Names by position, as a picture or a table of agents shows them."""
+    briefs = cache(lambda longest: brief_names(agents, longest))
+    return lambda agent, longest=LONGEST_SHOWN: named(agents[agent], briefs(longest)[agent])
 
 
 def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
@@ -375,6 +391,8 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
 
     tasks = task_columns(est, _on_own_tasks(est, asked))
     tasks["shown"] = _with_columns(est, asked)
+    for own, name, brief in zip(tasks["agents"], est.agents, brief_names(est.agents), strict=True):
+        own |= {"brief": brief} if brief != name else {}
     records, left_out = trial_records(est, trials)
     return {
         "tasks": tasks,
@@ -433,8 +451,6 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "shown": shown,
-        "named": named,
-        "option": lambda name: middle_cut(plain_text(name), LONGEST_SHOWN),
         "plain": plain_text,
     }
     environment.tests["number_like"] = is_number_like

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.formatting import middle_cut, plain_text
@@ -45,14 +46,29 @@ def shown(value: object, longest: int = LONGEST_NAME) -> Markup:
     return Markup('<bdi dir="auto"{}>{}</bdi>').format(kind, Markup("").join(parts))
 
 
-def named(name: str, longest: int = LONGEST_SHOWN) -> Markup:
-    """A name as HTML: a long one without its middle, and whole when it is pointed at."""
+def brief_names(names: Sequence[str], longest: int = LONGEST_SHOWN) -> list[str]:
+    """Long names without their middle; those that would then look alike with the part in which they differ."""
+    whole = [plain_text(name) for name in names]
+    cuts, head = [middle_cut(name, longest) for name in whole], longest // 4
+
+    def around(name: str, short: str) -> str:
+        alike = [other for other, own in zip(whole, cuts, strict=True) if own == short]
+        same = next((i for i, signs in enumerate(zip(*alike, strict=False)) if len(set(signs)) > 1), len(short))
+        start = max(same - 4, head)
+        end = start + longest // 2
+        return f"{name[:head]}…{name[start:end]}{'…' if end < len(name) else ''}"
+
+    found = [short if cuts.count(short) == 1 else around(name, short) for name, short in zip(whole, cuts, strict=True)]
+    return [short if found.count(short) == 1 else name for name, short in zip(whole, found, strict=True)]
+
+
+def named(name: str, brief: str) -> Markup:
+    """A name as HTML: a brief form of it, and the whole when it is pointed at."""
     from markupsafe import Markup
 
-    text = plain_text(name)
-    if len(text) <= longest:
+    if len(brief) >= len(plain_text(name)):
         return shown(name)
-    return Markup('<span title="{}">{}</span>').format(cut(text, LONGEST), shown(middle_cut(name, longest)))
+    return Markup('<span title="{}">{}</span>').format(cut(plain_text(name), LONGEST), shown(brief))
 
 
 def _width(text: str) -> str:

@@ -82,12 +82,15 @@ def _how_sure(asked: ReportQuestion) -> Answer:
     lines = [
         f"The probability that {short_name(one.agent)} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
-        f"The difference is {format_points(one.mean)} points, {one.ci_prob * 100:.4g} % interval "
+        f"The difference is {format_points(one.mean)} percentage points, {one.ci_prob * 100:.4g} % interval "
         f"{format_points(one.lower)} to {format_points(one.upper)}.",
     ]
     for other in further:
         words = attempts_words(Metric(other.metric))
-        lines.append(f"{words[0].upper()}{words[1:]}: {other.verdict} ({format_percent(other.prob_better)}).")
+        lines.append(
+            f"{words[0].upper()}{words[1:]}: {other.verdict}; the probability that its rate is higher is "
+            f"{format_percent(other.prob_better)}."
+        )
     return Answer("How sure is that?", tuple(lines))
 
 
