@@ -28,7 +28,7 @@ from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
 from agentic_bayes.reports.html.as_markdown import markdown_page
-from agentic_bayes.reports.html.failures import MOST_SHOWN, MOST_TASKS, FailureTable, failure_tables
+from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
@@ -261,8 +261,6 @@ def write_page(
             **_comparison(asked),
             worst=worst,
             failures=failures,
-            most_shown=MOST_SHOWN,
-            most_named=MOST_TASKS,
             places=_places(est),
             unexplained=failed is None and bool((est.counts.successes < est.counts.trials).any()),
             **_attempts(est, asked, trials),
@@ -287,8 +285,8 @@ def write_page(
 
 
 def _in_order(est: Estimate, asked: ReportQuestion) -> Sequence[str]:
-    """The agents as the page lists them: from the best to the worst where they are many."""
-    return est.agents if len(est.agents) <= MOST_DRAWN else [est.agents[i] for i in agent_order(est, asked)]
+    """The agents in the order of their failures: from the best to the worst where they have no columns."""
+    return est.agents if len(est.agents) <= MOST_BESIDE else [est.agents[i] for i in agent_order(est, asked)]
 
 
 def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
