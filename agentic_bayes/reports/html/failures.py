@@ -227,5 +227,5 @@ def _groups(trials: Sequence[ReportTrial]) -> tuple[list[FailureGroup], bool]:
                 counted[place].add(id(trial))
                 clusters[place].add(trial, reason)
     every = [*groups.values(), *(one for one in clusters if one.agents)]
-    last = (_UNEXPLAINED, _OTHERS)
-    return sorted(every, key=lambda one: (one.name in last, -one.trials, one.name)), bool(told)
+    last, order = (_UNEXPLAINED, _OTHERS), [*MEANINGS, *sorted(one.name for one in every)]
+    return sorted(every, key=lambda one: (one.name in last, -one.trials, order.index(one.name))), bool(told)
