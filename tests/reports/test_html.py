@@ -488,7 +488,7 @@ class TestEvidence:
         head, first, *_ = judged_page.table("What went wrong in")
         assert head == ["what went wrong", "trials", "tasks", "v1", "v2"]
         assert first[0].startswith("wrong number another number, date or code than expected")
-        assert "“Missing from the answer: 12 eur.”" in first[0]
+        assert "Missing from the answer: 12 eur." in first[0]
         assert "Commonest kind of failure: wrong number" in judged_page.words
 
     def test_judge_rubric_and_tools(self, judged_page):

@@ -16,8 +16,9 @@ from agentic_bayes.result_table import Table
 
 MOST_SHOWN = 10  # kinds that a page shows unfolded
 MOST_KINDS = 30  # kinds that it lists at all
-MOST_COLUMNS = 4  # agents that have a column each; more share one
+MOST_BESIDE = 4  # agents that have a column each; more share one, from the best to the worst
 MOST_NAMED = 3  # agents that a line names
+MOST_LISTED = 24  # agents that an open kind lists
 MOST_TASKS = 8  # tasks that a kind names
 EXAMPLES = 3
 MEANINGS: Mapping[str, str] = {  # of every `FailureKind`
@@ -37,7 +38,7 @@ MEANINGS: Mapping[str, str] = {  # of every `FailureKind`
     "unused result": "the answer does not use what the tools returned",
     "crash": "the agent ended with an error",
 }
-_MOST_NAMED = 200  # kinds that graders may name in words of their own; the reasons of further ones are read
+_MOST_OWN = 200  # kinds that graders may name in words of their own; the reasons of further ones are read
 _UNEXPLAINED, _OTHERS = "no reason given", "other reasons"
 
 
@@ -103,12 +104,22 @@ class FailureTable:
     @property
     def columns(self) -> Sequence[str]:
         """The agents that have a column; none where they are many."""
-        return tuple(self.trials) if len(self.trials) <= MOST_COLUMNS else ()
+        return tuple(self.trials) if len(self.trials) <= MOST_BESIDE else ()
 
     @cached_property
     def places(self) -> dict[str, int]:
         """Where the bar of an agent stands among those of all."""
         return {agent: place for place, agent in enumerate(self.trials)}
+
+    @property
+    def shown(self) -> Sequence[FailureGroup]:
+        """The kinds that stand unfolded."""
+        return self.groups[:MOST_SHOWN]
+
+    @property
+    def folded(self) -> Sequence[FailureGroup]:
+        """The rarer kinds."""
+        return self.groups[MOST_SHOWN:]
 
     def count(self, group: FailureGroup, agent: str) -> str:
         """How many trials of an agent are of a kind, and which share of its trials."""
@@ -122,6 +133,10 @@ class FailureTable:
     @cached_property
     def _longest(self) -> float:
         return max(n / self.trials[name] for one in self.groups for name, n in one.agents.items())
+
+    def every(self, group: FailureGroup) -> str:
+        """The agents of a kind, as far as it is open."""
+        return self.most(group, MOST_LISTED)
 
     def spread(self, group: FailureGroup) -> str:
         """How many agents a kind is of, and of which most."""
@@ -191,10 +206,10 @@ def _groups(trials: Sequence[ReportTrial]) -> tuple[list[FailureGroup], bool]:
     for trial in trials:
         kinds: dict[str, str] = {}
         for kinds_named, reason in trial.failures:
-            few = [kind for kind in kinds_named if kind in groups or len(groups) < _MOST_NAMED]
-            for kind in few or (() if reason.strip() else (_UNEXPLAINED,)):
+            kept = [kind for kind in kinds_named if kind in groups or len(groups) < _MOST_OWN]
+            for kind in kept or (() if reason.strip() else (_UNEXPLAINED,)):
                 kinds.setdefault(kind, reason)
-            if not few and reason.strip():
+            if not kept and reason.strip():
                 own = told.setdefault(reason, [])
                 if not own or own[-1] is not trial:
                     own.append(trial)
@@ -212,5 +227,5 @@ def _groups(trials: Sequence[ReportTrial]) -> tuple[list[FailureGroup], bool]:
                 counted[place].add(id(trial))
                 clusters[place].add(trial, reason)
     every = [*groups.values(), *(one for one in clusters if one.agents)]
-    last = (_UNEXPLAINED, _OTHERS)
-    return sorted(every, key=lambda one: (one.name in last, -one.trials, one.name)), bool(told)
+    last, order = (_UNEXPLAINED, _OTHERS), [*MEANINGS, *sorted(one.name for one in every)]
+    return sorted(every, key=lambda one: (one.name in last, -one.trials, order.index(one.name))), bool(told)

@@ -30,7 +30,7 @@ from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
 from agentic_bayes.reports.html.as_markdown import markdown_page
 from agentic_bayes.reports.html.by_threshold import threshold_rows
-from agentic_bayes.reports.html.failures import MOST_SHOWN, MOST_TASKS, FailureTable, failure_tables
+from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
@@ -274,8 +274,6 @@ def write_page(
             **_comparison(asked),
             worst=worst,
             failures=failures,
-            most_shown=MOST_SHOWN,
-            most_named=MOST_TASKS,
             places=_places(est),
             unexplained=failed is None and bool((est.counts.successes < est.counts.trials).any()),
             **_attempts(est, asked, trials),
@@ -303,8 +301,8 @@ def write_page(
 
 
 def _in_order(est: Estimate, asked: ReportQuestion) -> Sequence[str]:
-    """The agents as the page lists them: from the best to the worst where they are many."""
-    return est.agents if len(est.agents) <= MOST_DRAWN else [est.agents[i] for i in agent_order(est, asked)]
+    """The agents in the order of their failures: from the best to the worst where they have no columns."""
+    return est.agents if len(est.agents) <= MOST_BESIDE else [est.agents[i] for i in agent_order(est, asked)]
 
 
 def _namer(agents: Sequence[str]) -> Callable[..., Any]:
