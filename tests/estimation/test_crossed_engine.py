@@ -13,6 +13,8 @@ from agentic_bayes.estimation.engines.importance.normal_scale import logistic
 from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 from agentic_bayes.estimation.engines.importance.shared_strength import SharedStrength
 from agentic_bayes.estimation.engines.importance.sobol import sobol_points
+from agentic_bayes.estimation.methods import crossed
+from agentic_bayes.estimation.methods.crossed import CrossedPosterior
 from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 from agentic_bayes.formatting import Metric, metrics_at
@@ -52,6 +54,22 @@ def test_pooled_agents_need_no_second_engine(agents, tasks, trials):
     """With m and τ integrated out the first points do; as coordinates, half of such sets fell back to NUTS."""
     fitted = fit_crossed(_simulated(agents, tasks, trials, 0.1), Crossed(pool_agents=True))
     assert fitted.diagnostics.passed, fitted.diagnostics
+
+
+@pytest.mark.parametrize("metric", ["pass^1", "pass@3", "pass^7"])
+def test_sums_over_some_tasks_are_scaled_up_to_all(monkeypatch, metric):
+    """The mean over 200 tasks from 30 of them and the means given the data: as from all, one by one."""
+    data = _simulated(2, 200, 3, 0.2)
+    fitted = fit_crossed(data, Crossed())
+    found = []
+    for most in (500, 30):
+        monkeypatch.setattr(crossed, "MOST_DRAWN", most)
+        points = {name: getattr(fitted, name) for name in ("theta", "sigma", "rho", "weight")}
+        posterior = CrossedPosterior(counts=data, random_seed=0, **points)
+        found.append([posterior.distribution(agent, "tasks", Metric(metric)) for agent in (0, 1)])
+    for one, other in zip(*found, strict=True):
+        assert other.mean == pytest.approx(one.mean, abs=0.08 * one.sd)
+        assert other.sd == pytest.approx(one.sd, rel=0.06)
 
 
 def test_draws_evaluated_together_have_the_likelihood_that_each_has_alone():

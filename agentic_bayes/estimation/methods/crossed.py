@@ -138,7 +138,8 @@ class CrossedPosterior(Posterior):
     def _drawn(self) -> Array:
         """How many tasks of each pattern are drawn one by one; where not all are, their sums are scaled up."""
         size = self.likelihood.size
-        most = max((m for m in range(1, MOST_ALIKE + 1) if np.minimum(size, m).sum() <= MOST_DRAWN), default=1)
+        enough = MOST_DRAWN if self.grouping is None else size.sum()  # groups ask for draws of their tasks again
+        most = max((m for m in range(1, MOST_ALIKE + 1) if np.minimum(size, m).sum() <= enough), default=1)
         return np.minimum(size, most)
 
     @cached_property
@@ -227,9 +228,8 @@ class CrossedPosterior(Posterior):
                     share *= (n > 0)[:, None, None]
                     logit = self.theta[part, agent, None] + self.sigma[part, None] * likelihood.delta
                     found[agent, :, 0, part] = share.sum(axis=(0, 2))
-                    for own, mean in zip(
-                        found[agent], self._mean_powers(agent, expit_pair(logit), ks, part), strict=True
-                    ):
+                    means = self._mean_powers(agent, expit_pair(logit), ks, part)
+                    for own, mean in zip(found[agent], means, strict=True):
                         for out, power in zip(own[1:], mean, strict=True):
                             out[part] = np.einsum("pdn,pdn->d", share, power)
         return found
