@@ -426,9 +426,10 @@ CPU of `estimate(...).summary()` of this package alone, and the slope of log tim
 twice the size, twice the time; 0: not at all). Sizes are agents × tasks × trials:"""
 
 _MEMORY = """\
-What the process holds after a tenth, half and all of the calls: `estimate(...).summary()` of one agent's 10 tasks,
-every fifth of them hierarchical and the others conjugate, and turns judged by `assess` with the reference judge. Below,
-the peak of assessing a file of conversations of about 20 KB each:"""
+What the process holds after a tenth, half and all of the calls, once the C library has given back what is free (else it
+keeps some 40 MB of freed memory for the next fits): `estimate(...).summary()` of one agent's 10 tasks, every fifth of
+them hierarchical and the others conjugate, and turns judged by `assess` with the reference judge. Below, the peak of
+assessing a file of conversations of about 20 KB each:"""
 
 _AGAIN = """\
 `make peers` runs everything and needs the network for pip the first time; `python benchmarks/peers.py --help` lists
