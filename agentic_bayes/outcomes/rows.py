@@ -158,6 +158,8 @@ def _count_advice(wrong: Sequence[Any], column: str) -> list[str]:
         marks = dict.fromkeys(mark for text in texts for mark in text if not mark.isdecimal())
         bare = f'table["{column}"]' + "".join(f'.str.replace("{mark}", "")' for mark in marks)
         return [f'Write numbers without marks of thousands: table["{column}"] = {bare}']
+    if texts and all("," in text and tables.number(text.replace(",", ".", 1)) is not None for text in texts):
+        return [f'Decimal commas: table["{column}"] = table["{column}"].str.replace(",", ".").astype(float)']
     if texts and all(text.startswith("-") for text in texts):
         return [
             f'If less than 0 means "not run", leave these rows out: table = table[table["{column}"].astype(int) >= 0]'

@@ -40,6 +40,7 @@ from agentic_bayes.outcomes.table_advice import (
     swapped,
     warn,
 )
+from agentic_bayes.outcomes.verdicts import CELLS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -288,7 +289,7 @@ def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFi
     frame = opened.take([*kept, *names])
     size = len(frame)
     long = {name: pd.concat([frame[name]] * len(names), ignore_index=True) for name in kept}
-    variable, value = ("agents", "trials")[wide == "trials"], "cells"
+    variable, value = ("agents", "trials")[wide == "trials"], CELLS
     long[variable] = pd.Series(pd.Categorical.from_codes(np.repeat(np.arange(len(names)), size), pd.Index(names)))
     long[value] = _stacked([frame[name] for name in names])
     findings.place = lambda row: f"{opened.place(row % size)}, column {names[row // size]!r}"

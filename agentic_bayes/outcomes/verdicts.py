@@ -26,13 +26,15 @@ ALLOWED = "0/1, true/false, yes/no, pass/fail, passed/failed, correct/incorrect,
 SECOND_HEADER = "There seems to be a second header line: pandas.read_csv(path, skiprows=[1])"
 _LIKELY = {
     **dict.fromkeys(
-        ("y", "t", "ja", "wahr", "oui", "vrai", "si", "sí", "verdadero", "good", "right", "ok", "success"), 1
+        ("y", "t", "ja", "wahr", "oui", "vrai", "si", "sí", "verdadero", "good", "right", "richtig", "ok", "success"), 1
     ),
     **dict.fromkeys(("succeeded", "solved", "resolved", "win", "✓", "✔", "✅"), 1),
-    **dict.fromkeys(("n", "f", "nein", "falsch", "non", "faux", "falso", "bad", "wrong", "ko", "failure", "x"), 0),
+    **dict.fromkeys(("n", "f", "nein", "falsch", "non", "faux", "falso", "bad", "wrong", "ko", "failure"), 0),
     **dict.fromkeys(("unsolved", "unresolved", "loss", "✗", "✘", "❌"), 0),
 }
 """What other words probably mean, for advice only."""
+CELLS = "cells"
+"""What the verdicts of a wide table are called, which no column holds alone."""
 SHOWN = 8  # values that a message names
 
 
@@ -72,7 +74,7 @@ def read_verdicts(
         if any(_word(values[i]) == column.lower() for i in mixed):
             advice.append(SECOND_HEADER)
         words = "{'yes': 1, 'no': 0}" if "yes/no" in kinds else "{'pass': 1, 'fail': 0}"
-        advice.append(f'Write one spelling throughout: table["{column}"] = table["{column}"].replace({words})')
+        advice.append(f"Write one spelling throughout: {_cell(column)} = {_cell(column)}.replace({words})")
         return codes, f"{column} mixes {' and '.join(kinds)}: {_listed(values, mixed, place)}"
     return codes, None
 
@@ -97,9 +99,14 @@ def _listed(values: Sequence[Any], chosen: Sequence[int], place: tables.Place) -
     return ", ".join(f"{tables.shown(values[i])} ({place(i)})" for i in chosen[:SHOWN]) + more
 
 
+def _cell(column: str) -> str:
+    """A column in Python; the cells of a wide table are in several."""
+    return "table[column]" if column == CELLS else f'table["{column}"]'
+
+
 def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, others: bool) -> list[str]:
     """What to do about values that are no verdicts."""
-    cell = f'table["{column}"]'
+    cell = _cell(column)
     give = "" if threshold is not None else ", and give threshold=0.7 (--threshold 0.7)"
     words = [_word(value) for value in wrong]
     numbers = [tables.number(word) for word in words]
@@ -123,8 +130,13 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
         if largest <= 100:
             return [f"If these are percentages, {cell} = {cell} / 100{give}"]
         return ['These are neither verdicts nor scores: name the column that holds them, correct="…" (--columns)']
-    if all(tables.number(word.rstrip("% ")) is not None for word in words):
+    bare = [word.rstrip("% ") for word in words]
+    if all(tables.number(word) is not None for word in bare):
         return [f'Percentages: {cell} = {cell}.str.rstrip("% ").astype(float) / 100{give}']
+    if any("%" in word for word in words) and all(
+        tables.number(word.replace(",", ".", 1)) is not None for word in bare
+    ):
+        return [f'Percentages: {cell} = {cell}.str.rstrip("% ").str.replace(",", ".").astype(float) / 100{give}']
     if all(tables.number(word.replace(",", ".", 1)) is not None for word in words):
         return [f'Decimal commas: {cell} = {cell}.str.replace(",", ".").astype(float){give}']
     if all(tables.number(part) is not None for word in words for part in (word.split("/") if "/" in word else "x")):

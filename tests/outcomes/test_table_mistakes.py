@@ -160,6 +160,21 @@ MISTAKES: dict[str, Case] = {
     "Windows letters": ("task,correct\nä,1\n".encode("cp1252"), {}, ("must be UTF-8", "encoding='cp1252'")),
     "Unicode text of Excel": (column("1").encode("utf-16"), {}, ("must be UTF-8", "encoding='utf-16'")),
     "JSON in a CSV file": ('{"task": "a"}\n', {}, ("not a CSV or TSV table", ".jsonl")),
+    "percent signs in a wide table": (
+        "task,run1,run2\na,85%,20%\n",
+        {"wide": "trials"},
+        ('table[column] = table[column].str.rstrip("% ").astype(float) / 100',),
+    ),
+    "percent signs after decimal commas": (
+        "task;correct\na;85,5%\n",
+        {"threshold": 0.7},
+        ('.str.rstrip("% ").str.replace(",", ".").astype(float) / 100',),
+    ),
+    "counts with decimal commas": (
+        "task;successes;trials\na;3,0;4,0\n",
+        {},
+        ('Decimal commas: table["successes"] = table["successes"].str.replace(",", ".").astype(float)',),
+    ),
     "a row that misspells a column": (
         lambda: [{"task": "a", "correct": 1}, {"task": "b", "corect": 1}],
         {},
