@@ -97,7 +97,8 @@ class _Group:
         self.rows, self.columns = rows, columns
         self._agreeing, self._considered = agreeing, considered
         if len(rows) == len(columns) == 1:
-            self._best, self.gain, self.total = _ONLY, _ONE, 1  # of one pair, any gain is the largest
+            self.gain: Ints = _ONE  # of one pair, any gain is the largest
+            self._best, self.total = _ONLY, 1
             return
         self._row_at = {row: i for i, row in enumerate(rows)}
         self._column_at = {column: j for j, column in enumerate(columns)}
@@ -108,7 +109,7 @@ class _Group:
         limit = 2**53 // (8 * (len(rows) + len(columns)))
         scale = math.lcm(*(int(size) for size in np.unique(over)))
         if scale <= limit:
-            self.gain: Ints = shared * (scale // over)
+            self.gain = shared * (scale // over)
         else:
             self.gain = np.rint(shared / over * limit).astype(np.int64)
         self._best = _assign(self.gain)
