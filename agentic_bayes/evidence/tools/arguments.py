@@ -76,6 +76,11 @@ class ArgumentRule:
     def counts(self, expected: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]) -> tuple[Ints, Ints]:
         """Agreement of every expected with every actual call: numbers of equal and of compared arguments."""
         shape = (len(expected), len(made))
+        if shape == (1, 1):
+            both = [key for key in expected[0] if key in made[0]]
+            size = len(expected[0]) + (len(made[0]) - len(both) if self.over == "union_keys" else 0)
+            equal = sum(self.equal(expected[0][key], made[0][key]) for key in both)
+            return np.array([[equal]], dtype=np.int64), np.array([[size]], dtype=np.int64)
         agreeing, common = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         columns_of = _calls_by_key(made)
         for key, rows in _calls_by_key(expected).items():

@@ -67,6 +67,9 @@ class _ArgumentPlace:
         return _ArgumentPlace(nodes, inherited)
 
 
+_PLAIN = _ArgumentPlace()
+
+
 @dataclass(frozen=True, slots=True)
 class _Declared:
     """All matchers declared for an expected call."""
@@ -76,6 +79,8 @@ class _Declared:
     required: tuple[str, ...]  # arguments that a matcher expects although the call gives no value
 
     def place(self, key: str) -> _ArgumentPlace:
+        if not self.whole:
+            return _PLAIN
         if "." in key and key in self.whole:
             return _ArgumentPlace((self.whole[key],))
         return self.root.child(key)

@@ -54,6 +54,12 @@ class MatchedCalls:
         """The largest set of pairs that were made in the expected order."""
         return longest_in_order(self.pairs)
 
+    @cached_property
+    def _compared(self) -> dict[int, list[tuple[str, ArgumentDifference | None]]]:
+        """Every argument that counts of each expected call that was made, with its difference if it has one."""
+        calls = ((pair.expected, self.expected[pair.expected], self.made[pair.made]) for pair in self.pairs)
+        return {at: list(self.rule.keys(call.tool_name, call, made)) for at, call, made in calls}
+
     def lost_points(self, *, missing: bool, extra: bool, order: bool) -> Iterator[str]:
         """A sentence for every lost point, which names step, tool, argument and both values."""
         answered = {pair.expected: pair.made for pair in self.pairs}
@@ -66,7 +72,7 @@ class MatchedCalls:
             where = f"{call.tool_name} ({_step(self.made[at], at)})"
             if wrong := self.rule.invalid(call.tool_name, self.made[at]):
                 yield f"{where}: its arguments violate the tool's schema: {wrong}."
-            for _, difference in self.rule.keys(call.tool_name, call, self.made[at]):
+            for _, difference in self._compared[index]:
                 if difference is not None:
                     yield f"{where}: {_in_words(difference)}."
         if extra:
@@ -112,7 +118,7 @@ class MatchedCalls:
             if self.rule.invalid(call.tool_name, made):
                 add(call.tool_name, "invalid")
             arguments = counts[call.tool_name].setdefault("arguments", {})
-            compared = list(self.rule.keys(call.tool_name, call, made))
+            compared = self._compared[pair.expected]
             if any(difference is not None for _, difference in compared):
                 add(call.tool_name, "wrong_arguments")
             for key, difference in compared:

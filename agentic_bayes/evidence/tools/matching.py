@@ -21,6 +21,8 @@ Chain = list[tuple[int, int]]
 # limits of the search for the best order among equal totals: calls per side, and steps
 _SEARCHED = 32
 _STEPS = 4000
+_ONE: Ints = np.ones((1, 1), dtype=np.int64)
+_ONLY: tuple[Ints, Ints] = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: Ca
     little shorter than the best.
     """
     groups = _groups(expected, made, rule)
+    if all(len(group.rows) == len(group.columns) == 1 for group in groups):  # nearly always, and there is no choice
+        return [pair for group in groups for pair in group.complete([])]
     possible: Bools = np.zeros((len(expected), len(made)), dtype=np.bool_)
     for group in groups:
         possible[np.ix_(group.rows, group.columns)] = group.possible()
@@ -91,9 +95,13 @@ class _Group:
 
     def __init__(self, rows: list[int], columns: list[int], agreeing: Ints, considered: Ints) -> None:
         self.rows, self.columns = rows, columns
+        self._agreeing, self._considered = agreeing, considered
+        if len(rows) == len(columns) == 1:
+            self.gain: Ints = _ONE  # of one pair, any gain is the largest
+            self._best, self.total = _ONLY, 1
+            return
         self._row_at = {row: i for i, row in enumerate(rows)}
         self._column_at = {column: j for j, column in enumerate(columns)}
-        self._agreeing, self._considered = agreeing, considered
         # without any argument that counts, the agreement is 1
         over = np.maximum(considered, 1)
         shared = np.where(considered == 0, 1, agreeing)
@@ -101,7 +109,7 @@ class _Group:
         limit = 2**53 // (8 * (len(rows) + len(columns)))
         scale = math.lcm(*(int(size) for size in np.unique(over)))
         if scale <= limit:
-            self.gain: Ints = shared * (scale // over)
+            self.gain = shared * (scale // over)
         else:
             self.gain = np.rint(shared / over * limit).astype(np.int64)
         self._best = _assign(self.gain)
@@ -115,6 +123,8 @@ class _Group:
 
     def completion(self, chain: Chain) -> tuple[Ints, Ints] | None:
         """A matching with the largest total that includes the chain's pairs of this group, or None."""
+        if self.gain is _ONE:
+            return self._best
         fixed = [(self._row_at[row], self._column_at[column]) for row, column in chain if row in self._row_at]
         taken_rows, taken_columns = {i for i, _ in fixed}, {j for _, j in fixed}
         rows = np.array([i for i in range(len(self.rows)) if i not in taken_rows], dtype=np.int64)
@@ -137,7 +147,7 @@ def _assign(gain: Ints) -> tuple[Ints, Ints]:
     if min(gain.shape) == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if gain.shape == (1, 1):
-        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return _ONLY
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(gain, maximize=True)
