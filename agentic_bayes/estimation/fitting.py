@@ -150,7 +150,9 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
         from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
         judge = settings.judge if settings.corrects_judge else None
-        fitted = fit_crossed(counts.of_agents(order).of_tasks(counts.task_order), method, judge, random_seed=seed)
+        fitted = fit_crossed(
+            counts.of_agents(order.tolist()).of_tasks(counts.task_order), method, judge, random_seed=seed
+        )
         if fitted.diagnostics.passed or settings.engine == "importance" or judge is not None:
             points = _weighted_points(fitted, back, counts.agents)
             if judge is not None and not fitted.diagnostics.passed:

@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 
+from agentic_bayes.estimation.engines.grid.axes import Axis
+from agentic_bayes.estimation.engines.grid.quadrature import _Functions, rows_of
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Hierarchical
 
@@ -54,6 +57,17 @@ def test_faster_code_gives_the_numbers_that_slower_code_gave(first):
             found = numbers(c, n, seed)
             np.testing.assert_allclose(found[:, :2], kept[f"numbers {seed}"][:, :2], atol=1e-9, rtol=0)
             np.testing.assert_allclose(found[:, 2:], kept[f"numbers {seed}"][:, 2:], atol=1e-6, rtol=0)
+
+
+def test_normal_densities_smoothed_by_normal_kernels_are_normal_densities():
+    """All at once, with kernels wide and narrow: ∫ N(t; x, τ²) N(x; a, s²) dx = N(t; a, s² + τ²)."""
+    centre, sd = np.array([[-2.0], [0.5], [3.0]]), np.array([[0.2], [1.0], [0.6]])
+    axes = [Axis.over(a - 9 * s, a + 9 * s, a, s, step=0.11) for a, s in zip(centre[:, 0], sd[:, 0], strict=True)]
+    log_f = rows_of([stats.norm(a, s).logpdf(axis.theta) for axis, a, s in zip(axes, centre, sd, strict=True)], -1e300)
+    targets, tau = np.tile(np.linspace(-2.5, 2.5, 21), 3), np.repeat([0.01, 0.15, 2.0], 21)
+    found = _Functions(axes, log_f).smooth(centre + sd * targets, tau)
+    exact = stats.norm(centre, np.hypot(sd, tau)).logpdf(centre + sd * targets)
+    np.testing.assert_allclose(found, exact, atol=3e-5)
 
 
 def write():
