@@ -251,8 +251,8 @@ class TestVerdict:
         """Whoever reads the first lines alone learns where the verdict is another one at more attempts."""
         for words, metric in (("For three attempts in a row", "pass^3"), ("For five attempts in a row", "pass^5")):
             one = compare(est, "v2", baseline="v1", metric=metric)
-            said = f"{words}: {one.verdict}; the probability that its rate is higher is {format_percent(one.prob_better)}."
-            assert said in page.words
+            probability = f"the probability that its rate is higher is {format_percent(one.prob_better)}"
+            assert f"{words}: {one.verdict}; {probability}." in page.words
 
     def test_the_heading_says_what_the_verdict_is_not(self, tmp_path):
         """Better per attempt and undecided for three in a row is said in one sentence, with the rates of both."""
