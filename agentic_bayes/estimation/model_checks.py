@@ -30,7 +30,6 @@ from agentic_bayes.numerics import Array
 DRAWS = 1000  # of the posterior's, for the checks
 DIFFERENT_TASKS = "different_tasks"
 TIED = 0.01  # level at which the numbers of trials and the pass rates go together
-PREDICTIVE = ["agent", "statistic", "observed", "expected", "p", "note"]
 FLAGS = {
     "not_converged": "the sampler did not converge: do not use these numbers",
     "no_data": "nothing was scored: this is the prior's prediction",
