@@ -5,6 +5,7 @@ import json
 import warnings
 
 import pytest
+from cuts import STEPS, cuts
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.load import dumpd
@@ -378,19 +379,21 @@ def test_what_is_wrong_with_objects_is_said_too():
         conversation_from_langchain([], **ARGUMENTS)
 
 
-def test_a_list_cut_at_any_byte_is_refused(tried):
+@pytest.mark.parametrize("step", STEPS)
+def test_a_list_cut_anywhere_is_refused(tried, step):
     """Truncation never passes as a shorter conversation."""
     for dump in DUMPS.values():
         data = json.dumps([dump[2], dump[6]], ensure_ascii=False).encode()
         assert len(tried(data)) == 1
-        assert not any(tried(data[:end], format="langchain") for end in range(len(data)))
+        assert not any(tried(data[:end], format="langchain") for end in cuts(data, step))
 
 
-def test_lines_cut_at_any_byte_are_refused_or_lose_whole_lines_only(tried):
+@pytest.mark.parametrize("step", STEPS)
+def test_lines_cut_anywhere_are_refused_or_lose_whole_lines_only(tried, step):
     """A cut between two messages cannot be seen; any other is refused."""
     data = as_lines(DUMPS["model_dump"][2:5]).encode()
     ends = {at for at in range(len(data) + 1) if data[at : at + 1] in (b"\n", b"") or data[at - 1 : at] == b"\n"}
-    assert not any(tried(data[:end], format="langchain") for end in range(len(data)) if end not in ends)
+    assert not any(tried(data[:end], format="langchain") for end in cuts(data, step) if end not in ends)
     assert tried(data) == tried(data[:-1]) != tried(data[: data.index(b"\n")])
 
 
