@@ -58,12 +58,13 @@ def test_an_array_or_gzip_file_cut_anywhere_is_refused(read, step):
         assert not any(read(data[:end]) for end in cuts(data, step))
 
 
-def test_json_lines_cut_at_any_byte_are_refused_or_lose_whole_lines_only(read):
+@pytest.mark.parametrize("step", STEPS)
+def test_json_lines_cut_anywhere_are_refused_or_lose_whole_lines_only(read, step):
     """A cut between two lines cannot be seen; any other is refused."""
     ends = {0: None}
     first = LINES.index(b"\n")
     ends |= {first: RECORDS[:1], first + 1: RECORDS[:1], len(LINES) - 1: RECORDS, len(LINES): RECORDS}
-    for end in range(len(LINES) + 1):
+    for end in sorted({*cuts(LINES, step), *ends}):
         assert read(LINES[:end]) == ends.get(end)
 
 

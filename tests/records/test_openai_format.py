@@ -460,7 +460,7 @@ def test_arguments_that_nobody_can_tell_are_kept_as_text(load, text):
 
 def test_an_object_with_thousands_of_keys_and_a_repeated_one_is_refused_in_time(tried):
     """The keys are counted, not searched for one by one."""
-    keys = ",".join(f'"k{n}": 0' for n in [*range(100_000), 5])
+    keys = ",".join(f'"k{n}": 0' for n in [*range(50_000), 5])
     assert tried('{"messages": [{"role": "user", "content": "?"}], "metadata": {' + keys + "}}") is None
 
 
