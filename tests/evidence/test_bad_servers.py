@@ -100,7 +100,7 @@ BEHAVIOURS = {
     ("structured", "attempts"), [(False, 1), pytest.param(True, 3, marks=pytest.mark.slow)], ids=["text", "structured"]
 )
 def test_every_server_is_left_within_its_limits_and_none_gives_a_score(tmp_path, monkeypatch, structured, attempts):
-    """Four judgements by each server end by themselves, as unscored with a reason, and nothing is stored."""
+    """Two judgements by each server end by themselves, as unscored with a reason, and nothing is stored."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 
@@ -108,7 +108,7 @@ def test_every_server_is_left_within_its_limits_and_none_gives_a_score(tmp_path,
     turns = [
         conversation(turn(answer=f"{name}#{number}"), session=f"{name}#{number}", task_id=f"{name}#{number}")
         for name in BEHAVIOURS
-        for number in range(4)
+        for number in range(2)
     ]
     with (
         ChatServer(lambda request: BEHAVIOURS[request.answer.partition("#")[0]]) as server,

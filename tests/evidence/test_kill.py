@@ -77,7 +77,7 @@ def runs(pid):
     [
         pytest.param(300, 20, 1, marks=pytest.mark.slow),
         pytest.param(300, 20, 4, marks=pytest.mark.slow),
-        (24, 2, 4),
+        (16, 2, 2),
     ],
     ids=["20 kills in 300 judgements", "the same, 4 processes at once", "reduced form"],
 )

@@ -209,7 +209,7 @@ def test_two_processes_share_a_store(tmp_path):
         "        await anyio.sleep(0.002)\n"
         "        return self._generate(messages)\n"
         "model = Model(script=lambda _: verdict(round(random.random(), 3), sys.argv[2]))\n"
-        "turns = [conversation(turn(answer=f'a{i}'), session=f's{i:04}', task_id=f't{i}') for i in range(150)]\n"
+        "turns = [conversation(turn(answer=f'a{i}'), session=f's{i:04}', task_id=f't{i}') for i in range(60)]\n"
         "assess(turns, judge=LLMJudge(model), store=sys.argv[1]).write(sys.argv[2])\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -219,13 +219,13 @@ def test_two_processes_share_a_store(tmp_path):
         for name in names
     ]
     paid = sum(process.communicate(timeout=60)[0].count(b"paid") for process in running)
-    assert ([process.returncode for process in running], paid) == ([0, 0], 150)
+    assert ([process.returncode for process in running], paid) == ([0, 0], 60)
     assert names[0].read_bytes() == names[1].read_bytes()
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
     with Store(path) as store:
-        assert len(store) == 150
+        assert len(store) == 60
 
 
 # Damage

@@ -75,7 +75,7 @@ def test_pandalm_ties_and_garbage(shared_data):
     assert trials == 974
     assert right == 697
     assert part.loc[part["judge_raw"] == "Tie", "score"].sum() == 5
-    found = agreement(part, raters=["judge", "human_majority"])
+    found = agreement(part, raters=["judge", "human_majority"], resamples=200)
     assert found.raw().value == pytest.approx(right / trials)
     assert found.kappa().items == 974
     assert found.kappa().lower < found.kappa().value < found.kappa().upper
@@ -375,14 +375,14 @@ def test_a_sample_of_tasks(grid):
 
 
 def test_every_attempt_is_as_likely(grid):
-    """In 400 samples of 10 of 58 attempts each attempt is drawn about 69 times.
+    """In 200 samples of 10 of 58 attempts each attempt is drawn about 34 times.
 
     An even sampler leaves this range for any of them with a probability below .001.
     """
-    drawn = pd.concat([sample_for_labelling(grid, n=10, random_seed=seed) for seed in range(400)])
+    drawn = pd.concat([sample_for_labelling(grid, n=10, random_seed=seed) for seed in range(200)])
     counts = drawn.groupby(["agent", "task", "trial"]).size()
     assert len(counts) == 58
-    assert counts.between(35, 106).all()
+    assert counts.between(14, 59).all()
 
 
 # What can go wrong

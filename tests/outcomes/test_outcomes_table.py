@@ -386,7 +386,7 @@ def naive(rows: list[tuple[str, str, int | None]]) -> dict[tuple[str, str], tupl
 
 
 @given(tables, st.sampled_from(["csv", "tsv", "semicolon", "jsonl", "frame"]), st.randoms(use_true_random=False))
-@settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=reduced(75), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_counted_as_it_stands(tmp_path, rows, form, shuffler):
     """Any table, in any form and order of rows, gives the plain counts, bit by bit the same."""
     shuffled = list(rows)

@@ -6,6 +6,7 @@ import shutil
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -191,20 +192,25 @@ def lost(one, documents, folder):
     return {text for text, times in one.read.items() if there[text] >= times and text not in read}
 
 
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """The corpus of a family, made once."""
+    return cache(lambda family: corpus(family, tmp_path_factory.mktemp(family)))
+
+
 @pytest.mark.parametrize("family", FOLDERS)
 @pytest.mark.parametrize("number", [25, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_nothing_in_a_changed_file_is_lost_in_silence(tmp_path, family, number):
+def test_nothing_in_a_changed_file_is_lost_in_silence(tmp_path, known, family, number):
     """Whatever is changed: the file is refused, each call, result and answer is read, or something is said."""
-    known = corpus(family, tmp_path)
     for seed in range(number):
         chance = random.Random(seed)
-        one = chance.choice(known)
+        one = chance.choice(known(family))
         assert lost(one, changed(one, chance), tmp_path) == set(), f"{one.name}, seed {seed}"
 
 
 @pytest.mark.parametrize(("family", "seed"), [("sessions", 2090), ("traces", 3865)])
-def test_what_was_lost_once(tmp_path, family, seed):
+def test_what_was_lost_once(tmp_path, known, family, seed):
     """A session's line whose parent is blank, and a span that begins before 1970."""
     chance = random.Random(seed)
-    one = chance.choice(corpus(family, tmp_path))
+    one = chance.choice(known(family))
     assert lost(one, changed(one, chance), tmp_path) == set()

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from cuts import STEPS, cuts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import json_values, reduced
@@ -340,7 +341,7 @@ def test_a_file_without_messages_is_refused(tried, data):
     assert tried(data) is None
 
 
-def test_all_five_thousand_messages_are_there(load):
+def test_all_thousand_messages_are_there(load):
     """A long chat has every turn and every call, however it is laid out."""
     call = {"id": "same", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     turn = [
@@ -350,13 +351,13 @@ def test_all_five_thousand_messages_are_there(load):
         {"role": "tool", "tool_call_id": "same", "content": "2"},
         {"role": "assistant", "content": "a"},
     ]
-    chat = turn * 1000
+    chat = turn * 200
     for data in (chat, as_lines(chat), {"messages": chat}):
         (one,) = load(data)
-        assert len(one["conversation"]) == 1000
+        assert len(one["conversation"]) == 200
         assert all([c["result"] for c in t["agentic"]["tools_used"]] == ["1", "2"] for t in one["conversation"])
-    items = [SHORT[0]] + [{"type": "function_call", "call_id": "x", "name": "f", "arguments": "{}"}] * 5000
-    assert len(load(items)[0]["conversation"][0]["agentic"]["tools_used"]) == 5000
+    items = [SHORT[0]] + [{"type": "function_call", "call_id": "x", "name": "f", "arguments": "{}"}] * 1000
+    assert len(load(items)[0]["conversation"][0]["agentic"]["tools_used"]) == 1000
 
 
 def call_of(name, identity=None, arguments="{}"):
@@ -459,7 +460,7 @@ def test_arguments_that_nobody_can_tell_are_kept_as_text(load, text):
 
 def test_an_object_with_thousands_of_keys_and_a_repeated_one_is_refused_in_time(tried):
     """The keys are counted, not searched for one by one."""
-    keys = ",".join(f'"k{n}": 0' for n in [*range(100_000), 5])
+    keys = ",".join(f'"k{n}": 0' for n in [*range(50_000), 5])
     assert tried('{"messages": [{"role": "user", "content": "?"}], "metadata": {' + keys + "}}") is None
 
 
@@ -564,19 +565,21 @@ def test_deep_nesting_is_refused_or_read_and_never_crashes(tried, depth, place):
     assert (found is None) == refused
 
 
-def test_a_list_or_object_cut_at_any_byte_is_refused(tried):
+@pytest.mark.parametrize("step", STEPS)
+def test_a_list_or_object_cut_anywhere_is_refused(tried, step):
     """Truncation never passes as a shorter conversation."""
     for value, record in ((CHAT, RECORD), ({"messages": ITEMS}, THOUGHT)):
         data = json.dumps(value, ensure_ascii=False).encode()
         assert tried(data, format="openai") == [record]
-        assert not any(tried(data[:end], format="openai") for end in range(len(data)))
+        assert not any(tried(data[:end], format="openai") for end in cuts(data, step))
 
 
-def test_lines_cut_at_any_byte_are_refused_or_lose_whole_lines_only(tried):
+@pytest.mark.parametrize("step", STEPS)
+def test_lines_cut_anywhere_are_refused_or_lose_whole_lines_only(tried, step):
     """A cut between two messages cannot be seen; any other is refused."""
     data = as_lines(CHAT).encode()
     ends = {at for at in range(len(data) + 1) if data[at : at + 1] in (b"\n", b"") or data[at - 1 : at] == b"\n"}
-    for end in range(len(data) + 1):
+    for end in cuts(data, step):
         if end not in ends:
             assert tried(data[:end], format="openai") is None
     assert tried(data) == tried(data[:-1]) == [RECORD]
@@ -616,12 +619,16 @@ RESPONSE = {"object": "response", "id": "s", "status": "completed", "input": ITE
 PLACES = [(base, place) for base in (WHOLE, RESPONSE) for place in places_in(base) if place]
 
 
-@pytest.mark.parametrize("value", [None, True, 7, -1, "", "x", "\ud800", [], {}, [[]], [{}], {"type": 5}, float("nan")])
-def test_a_wrong_value_in_any_field_is_refused_or_leaves_the_messages_as_they_are(tried, value):
+WRONG = [None, True, 7, -1, "", "x", "\ud800", [], {}, [[]], [{}], {"type": 5}, float("nan")]
+
+
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_wrong_value_in_any_field_is_refused_or_leaves_the_messages_as_they_are(tried, number, every):
     """Whatever stands wherever, the file is refused, or what was said elsewhere is all there."""
     said = ["Rome or Oslo?", "Let me look.", "sunny", "bad call", "Rome.", "I cannot say."]
-    for base, place in PLACES:
-        found = tried(json.dumps(put(base, place, value)), format="openai")
+    for base, place in PLACES[number % every :: every]:
+        found = tried(json.dumps(put(base, place, WRONG[number])), format="openai")
         if found is None:
             continue
         assert len(found) == 1

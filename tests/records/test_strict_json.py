@@ -11,7 +11,8 @@ from agentic_bayes.records.wire.strict_json import MAX_DEPTH, json_at, repeated_
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
+    lambda inside: st.lists(inside, max_size=4) | st.dictionaries(st.text(), inside, max_size=4),
+    max_leaves=10,
 )
 
 

@@ -12,6 +12,8 @@ from agentic_bayes.records.read import read_conversations
 from agentic_bayes.records.write import write_conversations
 
 NAMES = ["f.json", "f.jsonl", "f.json.gz", "f.jsonl.gz"]
+# both layouts and both packings; the other two pairs of them are slow tests
+MOST = [pytest.param(name, marks=[pytest.mark.slow] * (name in ("f.jsonl", "f.json.gz"))) for name in NAMES]
 
 
 def conversation(session="s1", **fields):
@@ -23,7 +25,7 @@ def dump(conversations):
     return [c.model_dump(mode="json", exclude_unset=True) for c in conversations]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MOST)
 @given(conversation_lists())
 @settings(max_examples=reduced(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_reads_back_the_same(tmp_path, name, conversations):
