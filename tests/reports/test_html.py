@@ -24,7 +24,7 @@ from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.options import Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
@@ -125,6 +125,7 @@ ANY_TEXT = (
     st.text(st.characters(), max_size=60) | st.text("<>&/!-'\"=abs \u202e\0", max_size=60) | st.sampled_from(HOSTILE)
 )
 TWO = {"v1": WEAKER, "v2": STRONGER}
+POOLED = Conjugate(pool_tasks=True)  # where the method does not matter, the fastest
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +135,9 @@ def est():
 
 
 @pytest.fixture(scope="module")
-def quick():
+def quick(est):
     """The same at one k, where two agents are compared once."""
-    return estimate(counts(TWO), k=1)
+    return est.with_k(1)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,7 @@ class TestVerdict:
     )
     def test_it_is_compares_own(self, agents, head, tmp_path):
         """The first heading says what `compare` found, its sentence stands below, and nothing else calls one better."""
-        est = estimate(counts(agents), k=1)
+        est = estimate(counts(agents), POOLED, k=1)
         page = written(est, tmp_path)
         found = compare(est, "v2", baseline="v1")
         wanted = head if found.verdict != "undecided" else "Undecided between v2 and v1"
@@ -390,7 +391,7 @@ class TestNumbers:
     def test_evidence_of_other_conversations_is_said(self, tmp_path):
         """Where the evidence is not what was counted, the page says so beside the counts, and not where it is."""
         evidence = judged(conversations(4))
-        est = estimate(count_outcomes(evidence), k=1)
+        est = estimate(count_outcomes(evidence), POOLED, k=1)
         part = Evidence(tuple(row for row in evidence.rows if row.trial == 0))
         assert "The evidence holds" not in written(est, tmp_path, evidence=evidence).words
         page = written(est, tmp_path, evidence=part)
@@ -515,7 +516,7 @@ class TestEvidence:
         """Where a row is a session or a question, its conversations are opened from there."""
         found = conversations(tasks=2)
         evidence = judged(found)
-        page = written(estimate(count_outcomes(evidence, unit=unit), k=1), tmp_path, evidence=evidence)
+        page = written(estimate(count_outcomes(evidence, unit=unit), POOLED, k=1), tmp_path, evidence=evidence)
         tasks, attempts = page.data(1)["names"], page.data(2)["trials"]
         assert len(attempts) == 12
         assert [one for one in attempts if tasks.index(first) in one[1]]
@@ -524,7 +525,7 @@ class TestEvidence:
         """Agents counted as one keep their names on their attempts."""
         found = conversations(tasks=2)
         evidence = judged(found)
-        page = written(estimate(count_outcomes(evidence, agents="together"), k=1), tmp_path, evidence=evidence)
+        page = written(estimate(count_outcomes(evidence, agents="together"), POOLED, k=1), tmp_path, evidence=evidence)
         assert {one[5] for one in page.data(2)["trials"]} == {"v1", "v2"}
 
     def test_what_a_store_knows_is_shown(self, quick, tmp_path):
@@ -539,7 +540,7 @@ class TestEvidence:
         """With a second judge among the metrics, agreement is shown with its interval."""
         second = LLMJudge(in_turn(verdict(1.0)), name="second")
         evidence = assess(conversations(tasks=4), judge=ReferenceJudge(), metrics=[second])
-        page = written(estimate(count_outcomes(evidence), k=1), tmp_path, evidence=evidence)
+        page = written(estimate(count_outcomes(evidence), POOLED, k=1), tmp_path, evidence=evidence)
         assert {row[0] for row in page.table("Agreement of the judges")[1:]} == {"raw agreement", "kappa", "alpha"}
         assert any("prompt=" in row[1] for row in page.table("Who judged"))
 
@@ -555,7 +556,7 @@ class TestEvidence:
         evidence = judged(found)
         failed = 72 - int(count_outcomes(evidence)["successes"].sum())
         monkeypatch.setattr(html_tasks, "MOST_BYTES", 400 * (failed + 5))
-        est = estimate(count_outcomes(evidence), k=1)
+        est = estimate(count_outcomes(evidence), POOLED, k=1)
         page = written(est, tmp_path, evidence=evidence, conversations=found)
         kept = [one[4] for one in page.data(2)["trials"]]
         assert failed == kept.count("fail")
@@ -649,13 +650,13 @@ class TestFile:
             with pytest.raises(InvalidArgument, match="path must be a file in a folder that can be written to"):
                 write_report(est, path)
 
-    def test_commands_say_what_the_terminal_cannot(self, tmp_path):
+    def test_commands_say_what_the_terminal_cannot(self, quick, tmp_path):
         """Numbers in commands are whole; settings without an option are named instead of left out."""
         cells = counts({"v1": WEAKER, "v2": STRONGER})
         page = written(estimate(cells, Hierarchical(pool_agents=False), k=1), tmp_path, at_least=0.1234567)
         assert "--at-least 0.1234567 " in page.words
         assert "give them in Python: method=Hierarchical(pool_agents=False)." in page.words
-        assert "give them in Python" not in written(estimate(cells, k=1), tmp_path).words
+        assert "give them in Python" not in written(quick, tmp_path).words
 
     def test_evidence_of_other_agents_is_refused(self, est, tmp_path):
         """Evidence must be of an agent of the estimate."""
@@ -671,7 +672,7 @@ class TestHostileText:
         """Every tag of a hostile page is one of a harmless page, and each script is ours."""
         found = hostile()
         evidence = judged(found)
-        est = estimate(count_outcomes(evidence, indicator="joint"), k=1)
+        est = estimate(count_outcomes(evidence, indicator="joint"), POOLED, k=1)
         page = written(est, tmp_path, evidence=evidence, conversations=found, source=HOSTILE[1])
         assert [kind for kind, _ in page.scripts] == ["application/json"] * 3 + [""]
         assert not {"img", "iframe", "object", "b"} & {

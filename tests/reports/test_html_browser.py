@@ -164,8 +164,15 @@ def test_a_reader_moves_through_the_page_without_errors_or_requests(opened):
     assert complaints(opened) == ([], [])
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 360),
+        pytest.param("light", 360, marks=pytest.mark.slow),
+        pytest.param("dark", 1280, marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_to_object_to(browser, page, scheme, width):
     """No violation of accessibility rules, contrast among them, in light and dark, on a desk and on a telephone."""
     show(browser, page, width=width, scheme=scheme)
@@ -381,7 +388,7 @@ def test_the_skip_link_leads_to_the_verdict(opened):
 class TestHostileText:
     """Whatever agents, users, tools and files are called and say, it stays text."""
 
-    @pytest.mark.parametrize("width", [1280, 360])
+    @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 360])
     def test_nothing_runs_and_the_layout_holds(self, browser, hostile_page, width):
         """Every task is opened: no script ran, no element was added, nothing is wider than the screen."""
         show(browser, hostile_page, width=width)

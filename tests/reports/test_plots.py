@@ -97,8 +97,9 @@ class TestPlotPosterior:
         assert interval.get_xdata() == pytest.approx([found["lower"], found["upper"]], abs=0.03)
         assert dot.get_xdata() == pytest.approx([found["mean"]], abs=0.02)
 
-    def test_the_same_picture_every_time(self, two, tmp_path):
+    def test_the_same_picture_every_time(self, tmp_path):
         """The same estimate gives the same bytes."""
+        two = fit_two(ENGINES[0])
         one, other = (png(plot_posterior(two, metric="pass^2"), tmp_path) for _ in range(2))
         assert one == other
 
@@ -141,10 +142,11 @@ class TestPlotPosterior:
         assert legend_texts(ax)[0].endswith("\n(extrapolated)")
         assert_readable(ax)
 
-    def test_given_axes_are_used(self, two):
+    def test_given_axes_are_used(self):
         """With `ax` nothing else is made, and without a layout engine the legend stays inside the axes."""
         import matplotlib.pyplot as plt
 
+        two = fit_two(ENGINES[0])
         figure, axes = plt.subplots(1, 2, figsize=(16, 5))
         assert plot_posterior(two, ax=axes[0]) is axes[0]
         assert plot_pass_curves(two, agent="v1", ax=axes[1]) is axes[1]
@@ -195,10 +197,10 @@ class TestPlotPrior:
         "how",
         [
             {"method": "hierarchical"},
-            {"method": Hierarchical(pool_agents=False)},
+            pytest.param({"method": Hierarchical(pool_agents=False)}, marks=pytest.mark.slow),
             {"method": "crossed"},
             {"method": Conjugate(pool_tasks=True)},
-            {"method": Hierarchical(inflate=True)},
+            pytest.param({"method": Hierarchical(inflate=True)}, marks=pytest.mark.slow),
             {"method": Hierarchical(rho=stats.beta(2, 5))},
         ],
         ids=["hierarchical", "unpooled", "crossed", "conjugate", "inflated", "prior given"],
@@ -270,8 +272,9 @@ class TestPlotPassCurves:
         assert ax.lines[2].get_color() == ax.lines[3].get_color() == densities[0].get_color() != ax.lines[0].get_color()
         assert_readable(ax)
 
-    def test_colours_and_titles_are_the_users(self, two):
+    def test_colours_and_titles_are_the_users(self):
         """Colours by agent or in order, and a title of one's own; what is no colour is refused."""
+        two = fit_two(ENGINES[0])
         ax = plot_posterior(two, colors={"v2": "red"}, title="Mine")
         assert (ax.get_title(), ax.lines[3].get_color()) == ("Mine", "red")
         assert plot_posterior(two, colors=["black", "tab:blue"]).lines[0].get_color() == "black"
@@ -303,7 +306,7 @@ class TestPlotPassCurves:
         assert legend_texts(ax)[-1] == "nothing was scored"
         assert_readable(ax)
 
-    @pytest.mark.parametrize("k", [range(1, 11), 7, range(1, 41)])
+    @pytest.mark.parametrize("k", [pytest.param(range(1, 11), marks=pytest.mark.slow), 7, range(1, 41)])
     def test_any_k(self, k):
         """One k, ten or forty: at most a dozen or so ticks, none on another."""
         ax = plot_pass_curves(fit(ENGINES[0], UNEQUAL), k=k)
@@ -407,7 +410,7 @@ class TestPlotTools:
         assert "n/a" in [text.get_text() for text in ax.texts]
         assert np.isnan(ax.containers[3][0].get_height())
 
-    @pytest.mark.parametrize("number", [1, 8, 20])
+    @pytest.mark.parametrize("number", [1, pytest.param(8, marks=pytest.mark.slow), 20])
     def test_few_or_many_conversations(self, number, tmp_path):
         """Up to twenty conversations stand side by side, and nothing is cut off."""
         ax = plot_tools(

@@ -69,7 +69,8 @@ HOSTILE = {
 def hostile():
     """An estimate of eight agents and twelve tasks with such names."""
     agents = dict(zip(list(HOSTILE.values())[:8], [WEAKER, STRONGER] * 4, strict=True))
-    return estimate(counts(agents).assign_coords(task=np.array(list(HOSTILE.values()), dtype=object)))
+    outcomes = counts(agents).assign_coords(task=np.array(list(HOSTILE.values()), dtype=object))
+    return estimate(outcomes, Hierarchical(pool_agents=False), k=(1, 3))
 
 
 def given_axes():
