@@ -43,24 +43,37 @@ def summary(how, cells):
     return estimated(how, cells).summary(**EVERY)
 
 
+@cache
+def fresh(method):
+    """Outcomes of the two agents, and another estimate of them that nothing else uses."""
+    outcomes = counts({"v1": WEAKER, "v2": STRONGER}, judge="somebody")
+    before = outcomes.copy(deep=True)
+    return outcomes, before, estimate(outcomes, k=KS, **METHODS[method])
+
+
 @pytest.fixture(params=METHODS)
 def method(request):
     return request.param
 
 
-@pytest.fixture
-def how(method):
-    return METHODS[method]
+def sampled_late(method, cells):
+    """Whether these data are left to the slow tests: each is one more run of NUTS, two are enough in CI."""
+    return [pytest.mark.slow] * (method.endswith("pymc") and cells not in ("two agents", "all pass, all fail"))
 
 
-@pytest.fixture(params=DATA)
-def cells(request):
+@pytest.fixture(
+    params=[
+        pytest.param((method, cells), id=f"{method}-{cells}", marks=sampled_late(method, cells))
+        for method, cells in itertools.product(METHODS, DATA)
+    ]
+)
+def case(request):
     return request.param
 
 
 @pytest.fixture
-def frame(method, cells):
-    return summary(method, cells)
+def frame(case):
+    return summary(*case)
 
 
 def by_k(frame, metric, column="mean"):
@@ -86,12 +99,13 @@ def test_every_number_is_a_probability(frame):
     assert (frame["sd"].dropna() >= 0).all()
 
 
-def test_numbers_lie_inside_their_interval(frame, how):
+def test_numbers_lie_inside_their_interval(frame, case):
     """Lower ≤ mean, median ≤ upper, as far as these are about the same thing.
 
     A posterior's mean may lie beyond a very skew posterior's equal-tailed interval, but within one sd of its median.
     The unbiased estimate of a single task may lie beyond the interval for its p^k.
     """
+    how = METHODS[case[0]]
     if method_of(how["method"]).name == "frequentist":
         known = frame.dropna(subset=["mean"])
         known = known if how["method"] != "frequentist" else known[known["estimand"] != "task"]
@@ -131,19 +145,16 @@ def test_one_attempt_is_both_metrics(frame):
         assert not (at[k] < power[1] - 1e-10).any()
 
 
-def test_the_same_outcomes_and_seed_give_the_same_bits(how):
+def test_the_same_outcomes_and_seed_give_the_same_bits(method):
     """A second estimate of the same counts is the same table, bit by bit."""
-    outcomes = counts({"v1": WEAKER, "v2": STRONGER})
-    first, second = (estimate(outcomes, k=KS, **how) for _ in range(2))
+    first, second = estimated(method, "two agents"), fresh(method)[-1]
     pd.testing.assert_frame_equal(first.summary(**EVERY), second.summary(**EVERY), check_exact=True)
     pd.testing.assert_frame_equal(first.summary(**EVERY), first.summary(**EVERY), check_exact=True)
 
 
-def test_the_outcomes_are_not_touched(how):
+def test_the_outcomes_are_not_touched(method):
     """Neither the counts nor their attributes change, and the estimate does not change with them afterwards."""
-    outcomes = counts({"v1": WEAKER, "v2": STRONGER}, judge="somebody")
-    before = outcomes.copy(deep=True)
-    est = estimate(outcomes, k=KS, **how)
+    outcomes, before, est = fresh(method)
     table = est.summary(**EVERY)
     assert outcomes.identical(before)
     outcomes["successes"][...] = 0
@@ -154,7 +165,7 @@ def test_the_outcomes_are_not_touched(how):
 
 def test_the_order_of_metrics_and_k_does_not_matter(method):
     """A number asked for alone, before or after others, is the same number."""
-    est = estimated(method, "unequal trials")
+    est = estimated(method, "two agents")
     alone = est.with_k(3).summary(columns="all")
     among = est.with_k((5, 3, 1, 2)).summary(columns="all")
     pd.testing.assert_frame_equal(alone, among[among["k"] == 3].reset_index(drop=True), check_exact=True)

@@ -1,6 +1,7 @@
 """What `to_arviz` gives: every group of a fit, and ArviZ's tools on them, on both stacks."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ GROUPS = {
     *("posterior", "posterior_predictive", "prior", "prior_predictive"),
     *("observed_data", "constant_data", "log_likelihood", "log_prior"),
 }
-MODELS = [Crossed(), Hierarchical(), Hierarchical(inflate=True), Conjugate(pool_tasks=True)]
+MODELS = ["auto", Hierarchical(), Hierarchical(inflate=True), Conjugate(pool_tasks=True)]
 
 
 def names(data):
@@ -34,11 +35,18 @@ def names(data):
     return set(data.groups() if callable(data.groups) else [name.strip("/") for name in data.groups]) - {""}
 
 
+@cache
+def made(method):
+    """An estimate of two agents that share their tasks, and its groups."""
+    est = estimate(TWO, method, k=(1, 3))
+    return est, est.to_arviz()
+
+
 @pytest.fixture(scope="module")
 def crossed():
-    """The default estimate of two agents that share their tasks, and its groups."""
-    est = estimate(TWO, "auto", k=(1, 3))
-    return est, est.to_arviz()
+    """The default estimate, and its groups."""
+    assert made("auto")[0].method == Crossed()
+    return made("auto")
 
 
 class TestGroups:
@@ -47,7 +55,7 @@ class TestGroups:
     @pytest.mark.parametrize("method", MODELS, ids=repr)
     def test_counts_have_one_dim_and_draws_are_4_by_1000(self, method):
         """`successes` runs over the scored cells in the same order in every group."""
-        data = estimate(TWO, method, k=(1, 3)).to_arviz()
+        data = made(method)[1]
         assert names(data) == GROUPS
         observed = stacks.group(data, "observed_data")
         assert list(observed.data_vars) == ["successes"]
@@ -83,10 +91,10 @@ class TestGroups:
 class TestReplicatedCounts:
     """Their distribution is the one that the log likelihood has."""
 
-    @pytest.mark.parametrize("method", [Crossed(), Hierarchical(), Hierarchical(inflate=True)], ids=repr)
+    @pytest.mark.parametrize("method", MODELS[:3], ids=repr)
     def test_posterior_replicates_follow_the_log_likelihood(self, method):
         """The share of draws that equal the observed count is the mean of exp(log likelihood), cell by cell."""
-        data = estimate(TWO, method, k=1).to_arviz()
+        data = made(method)[1]
         same = (
             stacks.group(data, "posterior_predictive")["successes"] == stacks.group(data, "observed_data")["successes"]
         )
@@ -139,7 +147,7 @@ class TestPrior:
 
     def test_inflated(self):
         """A new task's mean is what never, always and the rest make of it: 1/6 + 4/6 · 1/2 = 1/2, and many p are 0."""
-        prior = stacks.group(estimate(TWO, Hierarchical(inflate=True), k=1).to_arviz(), "prior")
+        prior = stacks.group(made(Hierarchical(inflate=True))[1], "prior")
         assert float(np.mean(prior["p"] == 0)) == pytest.approx(1 / 6, abs=0.05)
         assert float(prior["pass_pow_k"].sel(estimand="population", k=1).mean()) == pytest.approx(0.5, abs=0.02)
 
@@ -168,7 +176,7 @@ class TestTools:
         """`loo`, `compare` and `psens` (0.23) or `psense` (1.x) take the groups as they are."""
         az, data = stacks.arviz(), crossed[1]
         assert np.isfinite(az.loo(data).elpd if stacks.is_major_one() else az.loo(data).elpd_loo)
-        table = az.compare({"crossed": data, "hierarchical": estimate(TWO, "hierarchical", k=(1, 3)).to_arviz()})
+        table = az.compare({"crossed": data, "hierarchical": made(Hierarchical())[1]})
         assert set(table.index) == {"crossed", "hierarchical"}
         for component in ("prior", "likelihood"):
             if stacks.is_major_one():

@@ -163,18 +163,18 @@ EXPECTED_PASS_8 = {
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_bounds_hold_the_truth_of_any_distribution(name):
-    """80 % bounds of pass^8 from 4 trials of 30 tasks miss in at most 20 % of 100 data sets.
+    """80 % bounds of pass^8 from 4 trials of 30 tasks miss in at most 20 % of 50 data sets.
 
-    A false alarm needs more than 35 misses, which has probability below .0002 even if the coverage were only 80 %;
+    A false alarm needs more than 21 misses, which has probability below .0002 even if the coverage were only 80 %;
     in fact hardly any misses: simultaneous limits are wide.
     """
     rng = np.random.default_rng(11)
     missed = 0
-    for _ in range(100):
+    for _ in range(50):
         c = rng.binomial(4, TRUTHS[name](rng, 30))
         lower, upper = pass_bounds(*grouped(c, np.full(30, 4)), "pass^8", prob=0.8)
         missed += not lower - TOLERANCE <= EXPECTED_PASS_8[name] <= upper + TOLERANCE
-    assert missed <= stats.binom.isf(2e-4, 100, 0.2)
+    assert missed <= stats.binom.isf(2e-4, 50, 0.2)
 
 
 class TestWhereTheyAreShown:

@@ -1,6 +1,7 @@
 """What each method estimates: the estimands it defines, their formulas, and what it says where it knows nothing."""
 
 import math
+from functools import cache
 
 import arviz as az
 import numpy as np
@@ -28,6 +29,7 @@ def engine(request):
     return request.param
 
 
+@cache
 def posterior(est):
     return stacks.group(est.to_arviz(), "posterior")
 
@@ -85,6 +87,7 @@ class TestPopulation:
             np.testing.assert_allclose(population["pass_pow_k"].sel(k=k), power, rtol=1e-6)
             np.testing.assert_allclose(population["pass_at_k"].sel(k=k), 1 - miss, rtol=1e-6, atol=1e-9)
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_at_one_attempt_is_the_population_mean(self, engine):
         """pass@1 and pass^1 of the population are μ."""
         draws = posterior(fit(engine, UNEQUAL)).isel(agent=0).sel(estimand="population", k=1)
@@ -95,6 +98,7 @@ class TestPopulation:
 class TestTasks:
     """The mean over the observed tasks."""
 
+    @pytest.mark.parametrize("engine", ALONE)
     @pytest.mark.parametrize("sign", ["^", "@"])
     @pytest.mark.parametrize("k", [1, 3])
     def test_is_the_mean_over_tasks_of_the_conditionals(self, engine, sign, k):
@@ -116,6 +120,7 @@ class TestTasks:
             ess = float(az.ess(again.reshape(4, -1), method="quantile", prob=p_bound))
             assert abs((again <= bound).mean() - p_bound) <= 4 * math.sqrt(2 * p_bound * (1 - p_bound) / ess)
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_the_observed_tasks_are_known_better_than_new_ones(self, engine):
         """The interval of the mean over observed tasks is narrower than that for a new task of this kind."""
         frame = fit(engine, UNEQUAL).summary(columns="all")
@@ -155,6 +160,7 @@ class TestTasks:
 class TestTask:
     """One observed task."""
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_strength_is_shared_between_tasks(self, engine):
         """A task that passed 4 of 4 is estimated below its conjugate mean's optimism, towards its fellows."""
         frame = fit(engine, UNEQUAL).summary(**EVERY)
@@ -163,6 +169,7 @@ class TestTask:
         assert means["task 3"] == means["task 4"]
         assert 0.65 < means["task 9"] < means["task 10"]  # 1 of 1 says less than 6 of 6
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_intervals_hold_the_draws_of_p(self, engine):
         """A task's interval for pass^1 holds 95 % of its draws of p. False-alarm rate under 12 × 6e-5."""
         est = fit(engine, UNEQUAL)
@@ -289,6 +296,7 @@ class TestFlags:
         est = fit(ENGINES[0], UNEQUAL)
         assert not est.summary(**EVERY)["flags"].str.contains("prior_driven").any()
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_extrapolation_is_flagged_task_by_task(self, engine):
         """Five attempts exceed the trials of most tasks, but not those of the agent's longest ones."""
         frame = fit(engine, UNEQUAL).summary(**EVERY)
@@ -361,7 +369,7 @@ class TestLeftOut:
         np.testing.assert_array_equal(bare["mean"], with_unscored["mean"])
 
 
-@pytest.mark.parametrize("engine", ["quadrature", pytest.param("pymc", marks=pytest.mark.slow)])  # one more shape
+@pytest.mark.parametrize("engine", ALONE)
 def test_one_agent_of_thirty_perfect_tasks(engine):
     """30 tasks × 5, all passed: pass^5 on a new task is about [.886, > .99], not [1, 1]."""
     est = fit(engine, ((5, 5),) * 30 + (NEVER,) * 20)

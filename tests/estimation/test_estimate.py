@@ -285,6 +285,8 @@ class TestSameInputSameNumbers:
             columns=["agent", "task", "trial", "correct"],
         )
 
+    # the same counts in NUTS are the contract's: tests/contract/test_methods.py
+    @pytest.mark.parametrize("engine", ALONE)
     def test_shuffled_rows_give_the_same_bits(self, engine):
         """The order of the rows of a table changes no bit of a result."""
         table = self.table()

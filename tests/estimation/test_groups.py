@@ -38,10 +38,10 @@ def grouped(outcomes):
 
 def dense_means(c, n, place):
     """Mean and sd of μ of every group and of a new one, by plain sums over (ρ, τ, m, θ)."""
-    theta = np.linspace(-10, 10, 401)
+    theta = np.linspace(-10, 10, 251)
     step, mu = theta[1] - theta[0], expit(theta)
-    tau = (np.arange(90) + 0.5) * 0.06
-    rho = (np.arange(40) + 0.5) / 40
+    tau = (np.arange(60) + 0.5) * 0.09
+    rho = (np.arange(32) + 0.5) / 32
     kernels = np.exp(-0.5 * ((theta[:, None] - theta) / tau[:, None, None]) ** 2)
     kernels /= np.sqrt(2 * np.pi) * tau[:, None, None] / step
     kernels[0] = np.eye(theta.size)  # narrower than the step

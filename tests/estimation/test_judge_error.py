@@ -1,6 +1,7 @@
 """Through a judge that errs: labels are read and checked, and the posterior is the one of the model."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -45,10 +46,17 @@ def posterior(cells, labels, *, method=None, **agents):
 
 
 UNIFORM = Hierarchical(rho=stats.uniform(0, 1))  # what the brute force's nodes are for
+NODES = 30
+
+
+@cache
+def few(method):
+    """The posterior of `CELLS` with `LABELS`."""
+    return posterior(CELLS, LABELS, method=method)
 
 
 class BruteForce:
-    """The posterior on 40⁴ Gauss-Legendre nodes of μ, ρ, s₁ and s₀, from SciPy's own probabilities.
+    """The posterior on NODES⁴ Gauss-Legendre nodes of μ, ρ, s₁ and s₀, from SciPy's own probabilities.
 
     Of the attempts with labels three are known: two hits and a false alarm. The other thirteen are of those
     that the judge passed (6 right, 2 wrong) or failed (1 right, 4 wrong), and one attempt of a new task.
@@ -56,12 +64,12 @@ class BruteForce:
 
     def __init__(self, clustering=0.0):
         self.clustering = clustering
-        x, w = np.polynomial.legendre.leggauss(40)
+        x, w = np.polynomial.legendre.leggauss(NODES)
         self.node, weight = (x + 1) / 2, w / 2
         mu, rho = np.meshgrid(self.node, self.node, indexing="ij")
         kappa = 1 / rho - 1
         self.a, self.b = mu * kappa, (1 - mu) * kappa
-        log_mass, right_passed, right = np.zeros((3, 40, 40, 40, 40))
+        log_mass, right_passed, right = np.zeros((3, NODES, NODES, NODES, NODES))
         for task in range(len(CELLS)):
             likelihood, _, passed, true = self.cell(task)
             log_mass += np.log(likelihood)
@@ -87,7 +95,7 @@ class BruteForce:
         c, n = c - passed, n - total
         a, b = self.a + right, self.b + total - right
         seen = np.exp(betaln(a, b) - betaln(self.a, self.b))
-        likelihood, weighted, passed, right = np.zeros((4, 40, 40, 40, 40))
+        likelihood, weighted, passed, right = np.zeros((4, NODES, NODES, NODES, NODES))
         for z in range(n + 1):
             slipped = [
                 np.outer(self.verdicts(j, z, self.node), self.verdicts(c - j, n - z, 1 - self.node))
@@ -121,7 +129,7 @@ class TestAgainstBruteForce:
 
     def test_the_population(self, brute):
         """Mean and sd of pass^3 on a new task agree to 5e-6."""
-        found = stats_of(posterior(CELLS, LABELS, method=UNIFORM), 0, "population", "pass^3")
+        found = stats_of(few(UNIFORM), 0, "population", "pass^3")
         power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
         mass = brute.mass.sum(axis=(2, 3))
         mean = (mass * power).sum()
@@ -140,23 +148,23 @@ class TestAgainstBruteForce:
 
     def test_the_rates(self, brute):
         """Posterior means of sensitivity and specificity agree to 5e-6; their intervals hold 95 %."""
-        found = posterior(CELLS, LABELS, method=UNIFORM).judge_rates(0.95)[""]
+        found = few(UNIFORM).judge_rates(0.95)[""]
         for axis, one in ((2, found[0]), (3, found[1])):
             marginal = brute.mass.sum(axis=tuple(i for i in range(4) if i != axis))
             assert one.mean == pytest.approx(marginal @ brute.node, abs=5e-6)
             inside = (brute.node > one.lower) & (brute.node < one.upper)
-            assert marginal[inside].sum() == pytest.approx(0.95, abs=0.03)  # 40 nodes
+            assert marginal[inside].sum() == pytest.approx(0.95, abs=0.03)  # few nodes
 
     @pytest.mark.parametrize("task", range(5))
     def test_every_task(self, brute, task):
         """E p³ of a task, with and without labelled attempts, agrees to 5e-6."""
         likelihood, weighted, *_ = brute.cell(task, 3)
-        means = stats_of(posterior(CELLS, LABELS, method=UNIFORM), 0, "task", "pass^3").mean
+        means = stats_of(few(UNIFORM), 0, "task", "pass^3").mean
         assert means[task] == pytest.approx((brute.mass * weighted / likelihood).sum(), abs=5e-6)
 
     def test_the_mean_over_tasks(self):
         """It is the mean of the tasks' means, and draws agree within 4 standard errors."""
-        made = posterior(CELLS, LABELS)
+        made = few(METHOD)
         found, draws = stats_of(made, 0, "tasks", "pass^3"), draws_of(made, 0, "tasks", "pass^3")
         assert found.mean == pytest.approx(stats_of(made, 0, "task", "pass^3").mean.mean(), abs=1e-12)
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
@@ -164,7 +172,7 @@ class TestAgainstBruteForce:
 
     def test_draws_of_the_population(self):
         """Draws have the exact mean and quantiles (4 standard errors)."""
-        made = posterior(CELLS, LABELS)
+        made = few(METHOD)
         found, draws = stats_of(made, 0, "population", "pass^3"), draws_of(made, 0, "population", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         for q, value in ((0.025, found.lower), (0.5, found.median), (0.975, found.upper)):
@@ -329,7 +337,7 @@ def covers(posterior, agent, value):
 class TestLabelsWithoutAttempts:
     """Labels of which only judge and human are known enter as what a human said, given the verdict."""
 
-    @pytest.mark.parametrize("size", [8, pytest.param(200, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("size", [5, pytest.param(200, marks=pytest.mark.slow)])
     def test_labels_chosen_by_verdict_cover(self, size):
         """30 judged right and 30 judged wrong, judge .95 / .6, truth .7: covered as often as .92 asks for."""
         missed = 0
@@ -390,7 +398,7 @@ class TestRatesPerAgent:
         labels = pd.concat([table.sample(60, random_state=rng) for _, table in made.values()])
         return {agent: cells for agent, (cells, _) in made.items()}, labels
 
-    @pytest.mark.parametrize("size", [5, pytest.param(200, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("size", [3, pytest.param(200, marks=pytest.mark.slow)])
     def test_they_cover_and_equals_are_not_told_apart(self, size):
         """Equal agents: their truth covered as often as .92 asks for, the difference 0 as often as .94."""
         missed = verdicts = 0
@@ -428,11 +436,12 @@ class TestRatesPerAgent:
         """An agent without labels borrows: its rates move with the other's, and are less certain."""
         cells, labels = self.two(1)
         alone = labels[labels["agent"] == "a"]
-        found = estimate(counts(cells), k=1, judge_labels=alone).judge_error().set_index(["agent", "rate"])
+        mixed = pd.concat([alone, labelled(3, 1, 1, 1)])
+        est = estimate(counts(cells), k=1, judge_labels=mixed)
+        found = est.judge_error().set_index(["agent", "rate"])
         assert found.loc[("b", "specificity"), "n_labels"] == 0
         assert found.loc[("b", "specificity"), "sd"] > found.loc[("a", "specificity"), "sd"]
-        mixed = pd.concat([alone, labelled(3, 1, 1, 1)])
-        assert "6 labels without agent and task not used" in estimate(counts(cells), k=1, judge_labels=mixed).judge_note
+        assert "6 labels without agent and task not used" in est.judge_note
 
     def test_against_brute_force(self):
         """Hits and misses of three agents: means of their rates agree with dense integration over M, τ and z."""

@@ -76,6 +76,12 @@ class TestTheLikelihood:
         assert target.with_slope(u[None])[1][0] == pytest.approx(slope, abs=0.02)
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """Two agents on twelve tasks, without a judge's errors."""
+    return estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=(1, 3))
+
+
 class TestThePosterior:
     """Against weights of draws from the prior."""
 
@@ -110,10 +116,9 @@ class TestThePosterior:
                     assert rate.sd == pytest.approx(np.sqrt(weight @ drawn**2 - (weight @ drawn) ** 2), rel=0.15)
 
     @pytest.mark.parametrize("rate", [1 - 1e-9, 1])
-    def test_a_perfect_judge_changes_nothing(self, rate):
+    def test_a_perfect_judge_changes_nothing(self, plain, rate):
         """Rates fixed at 1 give the same bits; next to 1 the same numbers up to another set of points."""
-        data, fixed = counts({"v1": WEAKER, "v2": STRONGER}), {"sensitivity": rate, "specificity": rate}
-        plain, judged = estimate(data, k=(1, 3)), estimate(data, k=(1, 3), judge_labels=fixed)
+        judged = estimate(plain.outcomes, k=(1, 3), judge_labels={"sensitivity": rate, "specificity": rate})
         error = 0 if rate == 1 else 0.004
         for column in ("mean", "lower", "upper"):
             wanted = plain.summary().query("estimand == 'population'")[column]
@@ -169,9 +174,9 @@ class TestTheEstimate:
         exact = estimate(est.outcomes, engine="quadrature", judge_labels={"sensitivity": 0.9, "specificity": 0.8})
         assert exact.method.name == "hierarchical"
 
-    def test_uncorrected_is_the_plain_estimate(self, est):
+    def test_uncorrected_is_the_plain_estimate(self, est, plain):
         """The same bits as without labels."""
-        pd.testing.assert_frame_equal(est.uncorrected.summary(), estimate(est.outcomes, k=(1, 3)).summary())
+        pd.testing.assert_frame_equal(est.uncorrected.summary(), plain.summary())
 
     def test_saved_and_loaded(self, est, tmp_path):
         """A file holds labels and points, with their rates, and gives the same numbers."""

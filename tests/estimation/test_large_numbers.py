@@ -43,8 +43,8 @@ def assert_in_order(table):
     assert table["sd"].ge(0).all()
 
 
-# one case of the inflated model, whose probabilities of 0 and 1 make it slow, stands for all
-LONG = {("inflated", case) for case in CASES if case != "spread"}
+# one case of the inflated model, whose probabilities of 0 and 1 make it slow, stands for all; of the crossed two
+LONG = {("inflated", case) for case in CASES if case != "spread"} | {("crossed", "half"), ("crossed", "none")}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit
+from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 from scipy import optimize, stats
 
 from agentic_bayes.decisions.compare import compare
@@ -111,7 +111,7 @@ class TestNuts:
 
     def test_diagnostics_are_kept_and_passed(self):
         """A fit that converged says so, with four chains of 1,000 draws."""
-        est = fit("pymc", UNEQUAL)
+        est = fit_two("pymc")
         assert est.diagnostics.passed
         assert est.diagnostics.draws == 4000
         assert est.diagnostics.rhat < 1.01
@@ -121,7 +121,7 @@ class TestNuts:
 
     def test_a_task_never_attempted_weighs_nothing(self):
         """Eleven cells without a trial beside one task leave the posterior proper, and sampling converges."""
-        assert fit("pymc", ((7, 10),) + (NEVER,) * 11).diagnostics.passed
+        assert fit_two("pymc", ((7, 10),) + (NEVER,) * 11, ((0, 1),) + (NEVER,) * 11).diagnostics.passed
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """LOO, model comparison and prior sensitivity in ArviZ, from draws of every engine and on both stacks."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,9 +21,24 @@ from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Hierarc
 pytestmark = [pytest.mark.stack, pytest.mark.filterwarnings("ignore:The inplace keyword:")]
 
 
+TWO = counts({"v1": WEAKER, "v2": STRONGER})
+
+
+@cache
+def arviz(est):
+    """Its draws, made once."""
+    return est.to_arviz()
+
+
+@cache
+def two(method):
+    """The estimate of two agents by a method."""
+    return fit_two("quadrature") if method == Hierarchical() else estimate(TWO, method, k=1)
+
+
 def groups(est):
     """Log likelihood and log prior of an estimate."""
-    data = est.to_arviz()
+    data = arviz(est)
     return stacks.group(data, "log_likelihood"), stacks.group(data, "log_prior")
 
 
@@ -49,7 +65,7 @@ class TestLogLikelihood:
         """Every value is SciPy's log probability at that draw's μ and ρ, over cells with a scored trial only."""
         est = fit_two(engine)
         likelihood, _ = groups(est)
-        posterior = stacks.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(arviz(est), "posterior")
         assert dict(likelihood.sizes) == {"chain": 4, "draw": 1000, "cell": 22}
         assert not np.isnan(likelihood["successes"]).any()
         for label in ("v1 / task 2", "v2 / task 12"):
@@ -63,7 +79,7 @@ class TestLogLikelihood:
     def test_cells_without_a_scored_trial_are_left_out(self):
         """The two cells of v1 without a trial have no likelihood, under any method that has one."""
         for method in (Hierarchical(), Conjugate(pool_tasks=True), Hierarchical(inflate=True), Crossed()):
-            likelihood, _ = groups(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method, k=1))
+            likelihood, _ = groups(two(method))
             labels = likelihood["cell"].values.tolist()
             assert labels == [
                 f"{agent} / task {i}"
@@ -79,7 +95,7 @@ class TestLogLikelihood:
 
         est = fit_two("pymc")
         likelihood, prior = groups(est)
-        posterior = stacks.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(arviz(est), "posterior")
         part = posterior[["m", "tau", "rho", "mu"]].isel(draw=slice(0, 1000, 100))
         logit = np.log(part["mu"]) - np.log1p(-part["mu"])
         below = 0.75 * part["rho"] + 0.25 * stats.beta(1, 300).cdf(part["rho"])
@@ -103,7 +119,7 @@ class TestLogLikelihood:
         """A conjugate estimate with pooled tasks has the binomial likelihood of each cell."""
         est = estimate(counts({"solo": UNEQUAL}), method=Conjugate(pool_tasks=True), k=1)
         likelihood, prior = groups(est)
-        p = stacks.group(est.to_arviz(), "posterior")["p"].values[:, :, 0, 0]
+        p = stacks.group(arviz(est), "posterior")["p"].values[:, :, 0, 0]
         expected = stats.binom.logpmf(2, 5, p)
         np.testing.assert_allclose(likelihood["successes"].sel(cell="solo / task 5"), expected, atol=1e-9)
         assert set(prior.data_vars) == {"logit_p"}
@@ -130,7 +146,7 @@ class TestLogPrior:
         """Logistic, half-normal and, mostly uniform with a quarter near 0, the mixture's densities at the draws."""
         est = fit_two("quadrature")
         _, prior = groups(est)
-        posterior = stacks.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(arviz(est), "posterior")
         assert set(prior.data_vars) == {"m", "tau", "rho"}
         np.testing.assert_allclose(prior["m"], stats.logistic.logpdf(posterior["m"]))
         np.testing.assert_allclose(prior["tau"], stats.halfnorm.logpdf(posterior["tau"]))
@@ -164,7 +180,7 @@ class TestLogPrior:
         """Each prior appears under the parameter that it is a prior of."""
         est = estimate(counts({"solo": UNEQUAL}), method, k=1)
         _, found = groups(est)
-        posterior = stacks.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(arviz(est), "posterior")
         assert set(found.data_vars) == set(expected)
         for name, density in expected.items():
             if density is not None:
@@ -173,14 +189,13 @@ class TestLogPrior:
 
     def test_crossed_and_inflated_models_have_their_own(self):
         """θ, σ and ρ for crossed; the weights of the point masses beside the others for inflated."""
-        outcomes = counts({"v1": WEAKER, "v2": STRONGER})
-        est = estimate(outcomes, method="crossed", k=1)
+        est = two(Crossed())
         _, crossed = groups(est)
-        posterior = stacks.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(arviz(est), "posterior")
         assert set(crossed.data_vars) == {"theta", "sigma", "rho"}
         np.testing.assert_allclose(crossed["sigma"], stats.halfnorm(scale=2).logpdf(posterior["sigma"]))
         np.testing.assert_allclose(crossed["theta"], stats.logistic.logpdf(posterior["theta"]))
-        _, inflated = groups(estimate(outcomes, method=Hierarchical(inflate=True), k=1))
+        _, inflated = groups(two(Hierarchical(inflate=True)))
         assert set(inflated.data_vars) == {"m", "tau", "rho", "weights"}
         assert float(inflated["weights"].max()) <= np.log(20)
 
@@ -191,11 +206,11 @@ class TestLeaveOneOut:
     def test_hierarchical(self):
         """All twelve cells of one agent: LOO within .05 of the exact prediction by a fit without that cell."""
         outcomes = counts({"solo": UNEQUAL})
-        estimated, worst = elpd(fit("quadrature", UNEQUAL).to_arviz())
+        estimated, worst = elpd(arviz(fit("quadrature", UNEQUAL)))
         exact = []
         for i, (c, n) in enumerate(UNEQUAL):
-            other = stacks.group(estimate(without(outcomes, "solo", f"task {i + 1}"), k=1).to_arviz(), "posterior")
-            mu, kappa = other["mu"].values.ravel(), 1 / other["rho"].values.ravel() - 1
+            other = estimate(without(outcomes, "solo", f"task {i + 1}"), k=1).posterior.hyper_draws()
+            mu, kappa = np.ravel(other["mu"]), 1 / np.ravel(other["rho"]) - 1
             pmf = stats.betabinom.pmf(c, n, mu * kappa, (1 - mu) * kappa)
             exact.append(np.log(pmf.mean()))
         assert worst < 0.7
@@ -203,8 +218,7 @@ class TestLeaveOneOut:
 
     def test_crossed(self):
         """Cells of shared tasks are predicted from the other agent's counts on them, as by a fit without the cell."""
-        outcomes = counts({"v1": WEAKER, "v2": STRONGER})
-        data = estimate(outcomes, method="crossed", k=1).to_arviz()
+        outcomes, data = TWO, arviz(two(Crossed()))
         estimated, worst = elpd(data)
         labels = stacks.group(data, "log_likelihood")["cell"].values.tolist()
         assert worst < 0.7
@@ -227,7 +241,7 @@ class TestLeaveOneOut:
 
         Over seeds the least certain cell varies by .03 with 4,000 independent draws, and NUTS has a quarter of these.
         """
-        exact, sampled = (elpd(fit_two(engine).to_arviz())[0] for engine in ("quadrature", "pymc"))
+        exact, sampled = (elpd(arviz(fit_two(engine)))[0] for engine in ("quadrature", "pymc"))
         np.testing.assert_allclose(exact, sampled, atol=0.2)
         assert exact.sum() == pytest.approx(sampled.sum(), abs=0.5)
 
@@ -277,7 +291,7 @@ class TestArviz:
 
     def test_groups_survive_a_file(self, tmp_path):
         """What `to_arviz` gives can be written and read with everything in it."""
-        data, path = fit("quadrature", UNEQUAL).to_arviz(), tmp_path / "draws.nc"
+        data, path = arviz(fit("quadrature", UNEQUAL)), tmp_path / "draws.nc"
         data.to_netcdf(path, engine="h5netcdf")
         with xr.open_dataset(path, group="log_likelihood", engine="h5netcdf") as found:
             np.testing.assert_array_equal(found["successes"], stacks.group(data, "log_likelihood")["successes"])

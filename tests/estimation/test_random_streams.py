@@ -44,7 +44,7 @@ def test_estimates_made_apart_are_independent(method):
     # one of the pooled crossed fits is just beyond what counts as reliable: NUTS, which would follow, is not meant
     engine = "importance" if isinstance(method, Crossed) else "auto"
     first, second = (
-        estimate(counts(dict(zip(("a", "b"), simulated(seed, 2), strict=True))), method, engine=engine)
+        estimate(counts(dict(zip(("a", "b"), simulated(seed, 2, tasks=20), strict=True))), method, engine=engine)
         for seed in (1, 2)
     )
     for estimand in ESTIMANDS:
@@ -95,9 +95,9 @@ def test_tasks_that_say_nothing_change_no_stream():
 
 
 def test_equal_agents_estimated_apart_are_seldom_told_apart():
-    """Null pairs, fitted apart: false verdicts at most .06 (20 pairs, two standard errors allowed)."""
+    """Null pairs, fitted apart: false verdicts at most .06 (10 pairs, two standard errors allowed)."""
     false = 0
-    for seed in range(20):
+    for seed in range(10):
         new, old = (estimate(counts({"agent": simulated((seed, side))[0]}), k=1) for side in (1, 2))
         false += compare(new, baseline=old).verdict in ("better", "worse")
-    assert false <= 20 * 0.06 + 2 * np.sqrt(20 * 0.06 * 0.94)
+    assert false <= 10 * 0.06 + 2 * np.sqrt(10 * 0.06 * 0.94)
