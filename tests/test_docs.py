@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import types
 from functools import cache
 from importlib import import_module
@@ -165,22 +166,26 @@ def test_examples_in_docstrings_run(path: Path) -> None:
 
 
 def test_the_recipe_for_ci_works(workplace: Path) -> None:
-    """The three lines of the GitHub Actions recipe, run by a shell as they stand: install, assess, gate."""
+    """The GitHub Actions recipe: what it installs is this project, and a shell assesses and gates by its lines."""
     (recipe,) = (block for block in blocks(ROOT / "docs" / "decisions.md") if block.language == "yaml")
     install, *lines = re.findall(r"- run: (.+)", recipe.text)
     assert len(lines) == 2
+    (workplace / "agentic-bayes").symlink_to(ROOT)
+    assert shlex.split(install)[:-1] == ["pip", "install"]
+    project = tomllib.loads((workplace / shlex.split(install)[-1] / "pyproject.toml").read_text("utf-8"))["project"]
     shutil.copytree(workplace / "examples" / "support_agent", workplace / "runs", ignore=shutil.ignore_patterns("*.py"))
     (workplace / "runs" / "results.csv").unlink()
     (workplace / "runs" / "README.md").unlink()
-    (workplace / "agentic-bayes").symlink_to(ROOT)
-    installed = workplace / "installed"
-    # what the line installs goes into a folder of its own; what it needs is there already
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(installed),
-        "PATH": f"{installed / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    for line in (f"{install} --no-deps --target {installed}", *lines):
+    # a program for each entry point of this checkout, as an installer writes it
+    programs = workplace / "programs"
+    programs.mkdir()
+    for name, entry in project["scripts"].items():
+        module, function = entry.split(":")
+        (programs / name).write_text(f"#!{sys.executable}\nfrom {module} import {function}\n{function}()\n", "utf-8")
+        (programs / name).chmod(0o755)
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
+    for line in lines:
         done = subprocess.run(line, shell=True, env=environment, capture_output=True, encoding="utf-8", check=False)
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     assert done.stdout.startswith("pass: P(pass^1 ≥ 0.5) = ")

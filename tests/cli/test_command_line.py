@@ -52,10 +52,11 @@ def loaded(*arguments: str) -> set[str]:
 
 
 def test_an_estimate_of_a_table_loads_nothing_heavy_that_it_does_not_use(tmp_path):
-    """Neither Dask, which xarray imports to look at unknown arrays, nor optimisers, nor readers of conversations."""
+    """No sampler, nothing for pictures, no Dask, which xarray imports, no optimisers, no readers of conversations."""
     table = tmp_path / "results.csv"
     table.write_text("agent,task,successes,trials\n" + "".join(f"{a},t{i},{i},5\n" for a in "xy" for i in range(6)))
     unused = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate", "agentic_bayes.records.formats.detection"}
+    unused |= {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"}
     assert loaded("estimate", str(table), "--k", "1") & (unused | {"xarray"}) == {"xarray"}
 
 
