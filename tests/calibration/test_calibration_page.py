@@ -179,6 +179,7 @@ def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
     """It has the requirements, gates, rules and labels, and fails the command where a requirement is missed."""
     monkeypatch.setattr(decisions, "BARS", decisions.BARS[:1])
     monkeypatch.setattr(decisions, "ALIKE", decisions.ALIKE[-1:])
+    monkeypatch.setattr(decisions, "BIG", 100_000)  # the true differences to a thousandth
     monkeypatch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
     monkeypatch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
     code = calibrate.main([*ARGUMENTS, "--size", "1", "--page", "decisions", "--docs", str(tmp_path)])

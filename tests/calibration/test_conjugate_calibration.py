@@ -40,15 +40,15 @@ def allowance(rate, size):
 
 @pytest.fixture(scope="module")
 def tasks():
-    """2,000 tasks with p ~ Uniform(0, 1) and 1 to 9 trials each."""
+    """800 tasks with p ~ Uniform(0, 1) and 1 to 9 trials each."""
     generator = np.random.default_rng(1)
-    truths = generator.uniform(size=(1, 2000))
+    truths = generator.uniform(size=(1, 800))
     return truths, simulated(truths, generator.integers(1, 10, size=truths.shape), seed=2)
 
 
 @pytest.mark.parametrize(("ci_kind", "ci_prob"), [("eti", 0.95), ("hdi", 0.5)])
 def test_intervals_of_tasks_cover_as_often_as_they_say(tasks, ci_kind, ci_prob):
-    """Of 2,000 tasks' intervals for pass@3 and pass^3 the stated share holds the true value."""
+    """Of 800 tasks' intervals for pass@3 and pass^3 the stated share holds the true value."""
     truths, outcomes = tasks
     frame = estimate(outcomes, method="conjugate", k=K, ci_prob=ci_prob, ci_kind=ci_kind).summary(
         columns="all", tasks=True
@@ -69,13 +69,13 @@ def test_ranks_of_the_truth_are_uniform(tasks):
 
 @pytest.fixture(scope="module")
 def benchmarks():
-    """300 agents with a benchmark of eight tasks each, every p ~ Uniform(0, 1), four trials."""
-    truths = np.random.default_rng(3).uniform(size=(300, 8))
+    """120 agents with a benchmark of eight tasks each, every p ~ Uniform(0, 1), four trials."""
+    truths = np.random.default_rng(3).uniform(size=(120, 8))
     return truths, simulated(truths, 4, seed=4)
 
 
 def test_intervals_of_benchmarks_cover_as_often_as_they_say(benchmarks):
-    """Of 300 intervals for the mean over the observed tasks, 95 % hold the true mean, for both metrics."""
+    """Of 120 intervals for the mean over the observed tasks, 95 % hold the true mean, for both metrics."""
     truths, outcomes = benchmarks
     frame = estimate(outcomes, method="conjugate", k=K).summary(columns="all")
     for metric, true in (("^", truths**K), ("@", 1 - (1 - truths) ** K)):
@@ -84,8 +84,8 @@ def test_intervals_of_benchmarks_cover_as_often_as_they_say(benchmarks):
 
 
 def test_pooled_tasks_cover_where_tasks_are_alike():
-    """With one p per agent, drawn from the prior, the pooled interval holds it in 95 % of 400 cases."""
-    truths = np.random.default_rng(5).uniform(size=(400, 1)) * np.ones((1, 8))
+    """With one p per agent, drawn from the prior, the pooled interval holds it in 95 % of 150 cases."""
+    truths = np.random.default_rng(5).uniform(size=(150, 1)) * np.ones((1, 8))
     frame = estimate(simulated(truths, 4, seed=6), method=Conjugate(pool_tasks=True), k=K).summary(columns="all")
     share = covered(rows(frame, estimand="population", metric="^"), truths[:, 0] ** K)
     assert abs(share - 0.95) <= allowance(0.95, len(truths))

@@ -1,6 +1,6 @@
 """Coverage at a few fixed truths; `make calibrate` tabulates all of them.
 
-With 50 data sets a coverage of .95 gives a share below .80 with probability 3e-5, one of .92 with .002 (binomial).
+With 30 data sets a coverage of .95 gives a share below .75 with probability 7e-5, one of .92 with .002 (binomial).
 An interval that is badly wrong is caught here; that coverage is .90 or more is what the full form shows.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from calibration.coverage import Cell, coverage, requirements, width_ratios
 
-SIZE = 50
+SIZE = 30
 CELLS = (Cell(0.7, 0.2, 20, 3), Cell(0.7, 0.6, 20, 3))
 
 
@@ -20,10 +20,10 @@ def table():
 
 
 def test_our_intervals_hold_the_truth():
-    """Population and tasks, pass^1, pass^3 and pass@3 in cells that are held to .90 are not below .80."""
+    """Population and tasks, pass^1, pass^3 and pass@3 in cells that are held to .90 are not below .75."""
     held = requirements(table())
     assert len(held) == len(CELLS) * 2 * 3
-    assert held["coverage"].min() >= 0.80
+    assert held["coverage"].min() >= 0.75
 
 
 def test_the_plug_in_interval_does_not():
@@ -55,6 +55,6 @@ def test_hdi_is_shown_at_the_edge_of_the_prior_only():
 def test_one_cell_is_the_same_alone_and_among_others(processes):
     """A cell's numbers depend on the seed and the cell, not on what else is simulated or in how many processes."""
     cells = [Cell(0.5, 0.2, 5, 1), Cell(0.9, 0.2, 5, 1)]
-    alone = coverage(cells[1:], 20, seed=2).query("method == 'ours'")
-    among = coverage(cells, 20, seed=2, processes=processes).query("method == 'ours' and mu == 0.9")
+    alone = coverage(cells[1:], 4, seed=2).query("method == 'ours'")
+    among = coverage(cells, 4, seed=2, processes=processes).query("method == 'ours' and mu == 0.9")
     assert np.array_equal(alone[["coverage", "width"]].values, among[["coverage", "width"]].values)

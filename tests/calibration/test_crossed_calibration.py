@@ -62,7 +62,7 @@ def covered(size, seed):
 
 def test_intervals_cover_what_they_say():
     """With truth from the prior, 95 % intervals cover; a right engine fails this with probability below .002."""
-    size = 30
+    size = 15
     assert covered(size, seed=1).min() * size >= stats.binom.ppf(5e-4, size, 0.95)
 
 
@@ -165,7 +165,7 @@ def test_difficulty_that_tasks_pin_down_is_integrated_finely():
     assert np.ptp(target(near) - coarse) < 0.02
 
 
-@pytest.mark.parametrize("seed", [6, 24, 31, 32])
+@pytest.mark.parametrize("seed", [6, 24, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (31, 32))])
 def test_densities_that_are_flat_towards_zero_need_no_second_attempt(seed):
     """Tasks hardly differ in difficulty, so that σ may be 0: the first points reach there."""
     rng = np.random.default_rng(seed)
@@ -194,7 +194,7 @@ def test_the_importance_engine_agrees_with_draws_from_the_prior():
     """A reduced form: few data, so that draws from the prior, weighted by SciPy's Beta-Binomial, are an oracle."""
     rng = np.random.default_rng(8)
     successes, trials = np.array([[2, 1, 0], [2, 2, 1]]), np.full((2, 3), 2)
-    size = 200_000
+    size = 100_000
     theta, sigma = rng.logistic(size=(size, 2)), np.abs(rng.normal(scale=2, size=size))
     rho = NearZero().ppf(rng.random((size, 2)))
     mu, nu = expit_pair(theta[:, :, None] + sigma[:, None, None] * rng.normal(size=(size, 1, 3)))
@@ -202,7 +202,7 @@ def test_the_importance_engine_agrees_with_draws_from_the_prior():
     alpha, beta = (np.maximum(share * kappa, 1e-12) for share in (mu, nu))
     weight = stats.betabinom.pmf(successes, trials, alpha, beta).prod(axis=(1, 2))
     weight /= weight.sum()
-    assert 1 / np.sum(weight**2) > 2000
+    assert 1 / np.sum(weight**2) > 1600
     fit = fit_crossed(counts_of(successes, trials), Crossed())
     for drawn, oracle in ((fit.theta, theta), (fit.sigma[:, None], sigma[:, None]), (fit.rho, rho)):
         mean = weight @ oracle

@@ -7,7 +7,7 @@ import pytest
 from calibration import sbc
 from scipy import stats
 
-SIZES = {"one agent": 30, "two agents that share strength": 15}
+SIZES = {"one agent": 20, "two agents that share strength": 10}
 # eleven quantities (five, and six of two agents) are each allowed .001: a right engine fails some one with
 # probability .011 at most; the seed is fixed
 FALSE_ALARM = 0.001
@@ -27,7 +27,7 @@ def test_the_rank_of_the_truth_is_uniform(design):
 
 def test_a_wrong_prior_is_caught():
     """With ρ ~ Beta(1, 10) instead of the prior behind the data, ranks of ρ and pass^3 leave the envelope."""
-    p_values = sbc.study("one agent", 40, seed=7, method=sbc.WRONG_PRIOR).p_values()
+    p_values = sbc.study("one agent", 30, seed=7, method=sbc.WRONG_PRIOR).p_values()
     assert p_values["ρ"] < FALSE_ALARM
     assert p_values["population pass^3"] < FALSE_ALARM
 
