@@ -82,7 +82,7 @@ def _run(folder: Path, checker: str, *arguments: str) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.parametrize("checker", [mypy, pytest.param(pyright, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("checker", [mypy, pyright])
 def test_a_checker_finds_the_mistakes_and_nothing_else(checker, tmp_path):
     """A checker accepts a script of typical calls, and of the same script with five mistakes it rejects those lines."""
     text, lines = with_mistakes()

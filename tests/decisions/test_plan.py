@@ -46,9 +46,9 @@ class TestAWidth:
     """The cheapest design that reaches a width."""
 
     def test_brute_force_reaches_the_width(self, narrow):
-        """The recommended design, simulated 6 times with other data, reaches .2 within 10 %."""
+        """The recommended design, simulated 12 times with other data, reaches .2 within 7 %."""
         one = narrow.best
-        assert brute_force_width(one.tasks, one.trials, **GUESS, k=3, sets=6, seed=11) == pytest.approx(0.2, rel=0.1)
+        assert brute_force_width(one.tasks, one.trials, **GUESS, k=3, sets=12, seed=11) == pytest.approx(0.2, rel=0.07)
 
     @pytest.mark.slow
     def test_brute_force_reaches_the_width_in_full(self, narrow):
@@ -166,7 +166,7 @@ class TestAConclusion:
         assert one.cost == one.tasks * (2 * 2 + 5)
 
     @pytest.mark.parametrize(
-        ("sets", "seed"), [(3, 1), pytest.param(40, 2, marks=pytest.mark.slow)], ids=["reduced", "full"]
+        ("sets", "seed"), [(6, 1), pytest.param(40, 2, marks=pytest.mark.slow)], ids=["reduced", "full"]
     )
     def test_the_interval_is_the_crossed_models(self, sets, seed):
         """Widths of the planned intervals, on average within 10 % (full: 6 %) of those of crossed estimates."""

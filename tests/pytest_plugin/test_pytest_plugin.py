@@ -368,14 +368,12 @@ BAD = {
 }
 
 
-def test_bad_arguments_are_refused_before_anything_runs(run, installed):
+@pytest.mark.parametrize("arguments", BAD)
+def test_bad_arguments_are_refused_before_anything_runs(run, arguments):
     """A marker that asks something impossible is an error of collection that says what is allowed."""
-    for number, arguments in enumerate(BAD):
-        installed.makepyfile(**{f"test_bad{number}": f"{HEAD}@agentic({arguments})\ndef test_it():\n    pass\n{PLAIN}"})
-    done = run(PLAIN)
-    for number, (arguments, message) in enumerate(BAD.items()):
-        assert f"@pytest.mark.agentic of test_bad{number}.py::test_it: {message}" in done.output, arguments
-    assert (done.code, counts(done)) == (pytest.ExitCode.INTERRUPTED, {"errors": len(BAD)})
+    done = run(f"@agentic({arguments})\ndef test_it():\n    pass\n" + PLAIN)
+    assert f"@pytest.mark.agentic of test_agent.py::test_it: {BAD[arguments]}" in done.output
+    assert (done.code, counts(done)) == (pytest.ExitCode.INTERRUPTED, {"errors": 1})
 
 
 def test_numbers_of_numpy_are_numbers(run):
@@ -479,7 +477,7 @@ def test_an_unknown_policy_is_refused(run, installed):
 LATER = "@agentic(trials=5, at_least=0.5)\ndef test_zlater():\n    import time\n    time.sleep(0.3)\n"
 
 
-@pytest.mark.parametrize("arguments", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=" ".join)
 def test_stopping_at_the_first_failure_counts_verdicts(run, arguments):
     """`-x` goes on after a failed trial and stops after a failed verdict; what did not run to its end is not judged."""
     half = "@agentic(trials=9, at_least=0.5)\ndef test_half(trial):\n    assert trial.index\n"
@@ -518,11 +516,7 @@ def test_a_collection_lists_trials_and_judges_nothing(run):
     assert done.code == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--setup-only",), ("--setup-plan",), pytest.param(("--setup-only", "-n1"), marks=pytest.mark.slow)],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("options", [("--setup-only",), ("--setup-plan",), ("--setup-only", "-n1")], ids=" ".join)
 def test_without_a_body_that_ran_there_is_no_verdict(run, options):
     """Where only fixtures are set up no trial is recorded, so that nothing is said to have passed."""
     done = run(ALWAYS + NEVER, *options)
@@ -539,7 +533,7 @@ def test_fixtures_that_break_on_their_own_are_still_told(run):
     assert counts(done) == {"failed": 1}
 
 
-@pytest.mark.parametrize("arguments", [(), pytest.param(("-n1",), marks=pytest.mark.slow), ("-ra",)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [(), ("-n1",), ("-ra",)], ids=" ".join)
 def test_the_short_summary_lists_what_is_inconclusive(run, arguments):
     """An inconclusive test that fails the run is listed with its sentence as failed ones are, and counted apart."""
     done = run(FEW + NEVER, *arguments)
@@ -562,7 +556,7 @@ def test_an_installed_plugin_is_found(run, monkeypatch):
     """Its entry point is all that pytest needs to know it."""
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     monkeypatch.delenv("PYTEST_ADDOPTS")
-    done = run(ALWAYS, "-p", "no:zarr")  # whose plugin uses a mark that it does not register
+    done = run(ALWAYS, "-n1", "-p", "no:zarr")  # whose plugin uses a mark that it does not register
     assert counts(done) == {"passed": 1}
 
 
@@ -574,14 +568,7 @@ def test_the_plugin_can_be_switched_off(run):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ("-v",),
-        ("-rA",),
-        pytest.param(("-q",), marks=pytest.mark.slow),
-        pytest.param(("--durations", "0", "--durations-min", "60"), marks=pytest.mark.slow),
-    ],
-    ids=" ".join,
+    "arguments", [("-v",), ("-q",), ("-rA",), ("--durations", "0", "--durations-min", "60")], ids=" ".join
 )
 def test_the_plugin_is_silent_where_nobody_uses_it(run, arguments):
     """Without a marked test not a line of the output differs from that without the plugin."""
