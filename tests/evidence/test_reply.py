@@ -1,5 +1,6 @@
 import contextlib
 import json
+import sys
 import time
 
 import pytest
@@ -134,6 +135,21 @@ def test_reading_is_linear(many):
         return min(times)
 
     assert seconds(3_200) < 8 * max(seconds(800), 1e-3)
+
+
+@pytest.mark.parametrize("depth", [50, 500, 5000])
+def test_what_a_nested_reply_says_does_not_depend_on_the_interpreters_limit(depth):
+    """Where a package has raised the limit of recursion, as PyMC does, a reply is read as it is anywhere else."""
+    text, read, limit = '{"a":' * depth + GOOD + "}" * depth, [], sys.getrecursionlimit()
+    for deepest in (limit, 100_000):
+        sys.setrecursionlimit(deepest)
+        try:
+            read.append(read_text(text, []).value)
+        except ReplyError:
+            read.append(None)
+        finally:
+            sys.setrecursionlimit(limit)
+    assert read == [None if depth == 5000 else 0.9] * 2
 
 
 def test_the_message_says_what_is_allowed_and_what_came():

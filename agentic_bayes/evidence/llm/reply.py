@@ -10,7 +10,7 @@ from typing import Any
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import is_share, short
-from agentic_bayes.records.wire.strict_json import values_at
+from agentic_bayes.records.wire.strict_json import too_deep, values_at
 from agentic_bayes.records.wire.thoughts import split_thoughts
 
 REASONING = "reasoning"
@@ -131,6 +131,9 @@ def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
         start, position = mark.span()
         try:
             value, after, fault = value_at(text, start)
+            if too_deep(value):  # whatever the interpreter's limit is, which PyMC raises
+                fault = "nested too deeply"
+                reread += after - start
         except json.JSONDecodeError as error:
             fault = str(error)
             reread += (len(text) if error.msg.startswith("Unterminated") else error.pos) - start
