@@ -138,10 +138,9 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
 
 def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     """Draws for a method that is not exact."""
-    method, note = settings.method, ""
-    Grouping.of(Counts.of(outcomes), settings.by, settings.weights)  # check first, pay later
+    method, counts, note = settings.method, Counts.of(outcomes), ""
+    Grouping.of(counts, settings.by, settings.weights)  # check first, pay later
     assert isinstance(method, Hierarchical | Crossed)
-    counts = Counts.of(outcomes)
     # agents and tasks in the order of their counts, and a seed of these counts: names change no draw, and estimates of
     # other counts are independent
     order, seed = counts.order, counts.seed(settings.random_seed)
