@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentic_bayes.records.model import Conversation
 
 commands = Typer()
-RECORDED = "recorded"
+RULES, RECORDED = "reference", "recorded"  # judges that ask no model
 
 
 @commands.command()
@@ -32,8 +32,8 @@ def assess(
     output: Path = Option(..., "-o", "--output", help="Evidence file to write (.jsonl or .jsonl.gz)."),
     judge: list[str] | None = Option(
         None,
-        help="An LLM (provider:model, for example openai:gpt-4o-mini), or recorded for the scores in the files; repeat "
-        "it to see how far several judges agree (default: rules, offline).",
+        help="reference (the default): rules that compare with the reference, offline; recorded: the scores in the "
+        "files; or an LLM as provider:model, for example openai:gpt-4o-mini. Repeat it to see how far several agree.",
     ),
     store: Path | None = Option(None, help="Cache file for judgements; a rerun does not pay for them again."),
     concurrency: int = Option(8, help="Number of answers to judge in parallel."),
@@ -66,7 +66,7 @@ def assess(
     check_output_file(output, "--output")
     check_not_conversations(output, "--output")
     judges = _judges(judge or [], price or [])
-    first_model = next((name for name in judge or [] if name != RECORDED), None)
+    first_model = next((name for name in judge or [] if name not in (RULES, RECORDED)), None)
     further = _metrics(metrics, metrics_model or first_model, judges, price or [])
     _check_models_are_asked(
         judges,
@@ -154,20 +154,28 @@ def _count_recorded(conversations: Iterator[Conversation], recorded: list[int]) 
 def _judges(names: list[str], prices: list[str]) -> list[Any]:
     """The judges by name, the first one for the answer's score; without a name, the one that goes by rules."""
     from agentic_bayes.evidence.llm.judge import LLMJudge
+    from agentic_bayes.evidence.llm.models import is_model_name
     from agentic_bayes.evidence.recorded import RecordedJudge
     from agentic_bayes.evidence.reference.judge import ReferenceJudge
 
     if not names:
         return [ReferenceJudge()]
+    offline = {RULES: ReferenceJudge, RECORDED: RecordedJudge}
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidArgument(f"--judge {twice[0]} is given twice; a judge always agrees with itself")
+    for name in names:
+        if name not in offline and not is_model_name(name):
+            raise InvalidArgument(
+                f"--judge must be {RULES}, {RECORDED} or a model as provider:model, for example openai:gpt-4o-mini, "
+                f"got {name!r}"
+            )
     if len(prices) > 1 and len(prices) != len(names):
         raise InvalidArgument(f"--price must be given once, or once per --judge ({len(names)}), got {len(prices)}")
     costs: list[tuple[float, float] | None] = [_price(text) for text in prices]
     costs = costs or [None]
     costs *= 1 if len(costs) > 1 else len(names)
     return [
-        RecordedJudge() if name == RECORDED else LLMJudge(name, price=price, name=name)
+        offline[name]() if name in offline else LLMJudge(name, price=price, name=name)
         for name, price in zip(names, costs, strict=True)
     ]
 

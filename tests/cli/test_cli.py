@@ -751,7 +751,7 @@ def test_a_model_judges_and_is_paid_once(run, files, tmp_path, provider):
 
 def test_what_a_model_took_is_in_the_json(run, files, tmp_path, provider):
     """With --json a judged run says what it was paid for, and how the judges agree; the cache says what it holds."""
-    judges = ("--judge", "openai:gpt-4o-mini", "--judge", "recorded", "--store", "kept.sqlite", "--price", "1,2")
+    judges = ("--judge", "openai:gpt-4o-mini", "--judge", "reference", "--store", "kept.sqlite", "--price", "1,2")
     done = run("assess", *files, *judges, "-o", "e.jsonl", "--to", "json")
     assert done.code == 0, done.err
     found = strict(done.out)
@@ -787,7 +787,7 @@ def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, 
         (("--judge", "openai:gpt-4o-mini", "--max-cost", "1"), "price"),
         (("--judge", "openai:gpt-4o-mini", "--price", "one"), '--price must be two numbers, for example "0.15,0.60"'),
         (("--judge", "openai:gpt-4o-mini", "--store", "no/such/kept.sqlite"), "--store must be a file in a folder"),
-        (("--judge", "gpt-4o-mini"), "provider:model"),
+        (("--judge", "gpt-4o-mini"), "--judge must be reference, recorded or a model as provider:model, for example"),
         (("--judge", "openai:gpt-4o-mini", "--requests-per-second", "0"), "requests_per_second must be"),
     ],
 )
