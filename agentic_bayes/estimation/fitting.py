@@ -106,7 +106,13 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
     """The posterior of these counts, from a sampler's draws where there are any."""
     method = settings.method
     grouping = Grouping.of(counts, settings.by, settings.weights)
-    both: dict[str, Any] = {"counts": counts, "random_seed": settings.random_seed, "grouping": grouping}
+    metrics = metrics_at(settings.k)
+    both: dict[str, Any] = {
+        "counts": counts,
+        "random_seed": settings.random_seed,
+        "metrics": metrics,
+        "grouping": grouping,
+    }
     match method:
         case Frequentist():
             return FrequentistEstimate(method=method, **both)
@@ -122,11 +128,10 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
                 return JudgedCrossedPosterior(labels=settings.judge, **points, **both)
             return CrossedPosterior(**points, **both)
         case Hierarchical() if grouping is not None and grouping.names:
-            return GroupedPosterior.of(counts, method, grouping, metrics_at(settings.k), settings.random_seed)
+            return GroupedPosterior.of(counts, method, grouping, metrics, settings.random_seed)
         case Hierarchical() if draws is not None:
             return HierarchicalPosterior(hyper=_flat(draws), **both)
         case Hierarchical():
-            both["metrics"] = metrics_at(settings.k)
             if settings.judge is not None and settings.corrects_judge:
                 judged = fit_judged(counts, settings.judge, method)
                 return JudgedPosterior(fit=judged.grids, judged=judged, labels=settings.judge, **both)

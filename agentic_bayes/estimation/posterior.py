@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -55,6 +56,7 @@ class Posterior(ABC):
 
     counts: Counts
     random_seed: int
+    metrics: tuple[Metric, ...] = ()  # what will be asked for; computed together
     grouping: Grouping | None = None  # groups of tasks, and weights, where they were asked for
     _memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -150,8 +152,14 @@ class Posterior(ABC):
         return {}
 
     def with_metrics(self, metrics: tuple[Metric, ...]) -> Self:
-        """The same posterior, prepared to be asked for these metrics."""
-        return self
+        """The same posterior, prepared to be asked for these metrics; both know what either has computed."""
+        made = copy(self)
+        object.__setattr__(made, "metrics", metrics)
+        return made
+
+    def _together(self, metric: Metric) -> tuple[Metric, ...]:
+        """The metrics that are computed at once when this one is asked for."""
+        return self.metrics if metric in self.metrics else (metric,)
 
     def once(self, key: Any, make: Callable[[], Value]) -> Value:
         """What `make` gives, made once per key."""

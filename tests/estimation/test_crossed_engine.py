@@ -56,20 +56,37 @@ def test_pooled_agents_need_no_second_engine(agents, tasks, trials):
     assert fitted.diagnostics.passed, fitted.diagnostics
 
 
-@pytest.mark.parametrize("metric", ["pass^1", "pass@3", "pass^7"])
-def test_sums_over_some_tasks_are_scaled_up_to_all(monkeypatch, metric):
-    """The mean over 200 tasks from 30 of them and the means given the data: as from all, one by one."""
+@pytest.fixture(scope="module")
+def points() -> dict:
+    """Two agents on 200 tasks, as what a posterior is made of."""
     data = _simulated(2, 200, 3, 0.2)
     fitted = fit_crossed(data, Crossed())
+    known = {name: getattr(fitted, name) for name in ("theta", "sigma", "rho", "weight")}
+    return {"counts": data, "random_seed": 0, **known}
+
+
+@pytest.mark.parametrize("metric", ["pass^1", "pass@3", "pass^7"])
+def test_sums_over_some_tasks_are_scaled_up_to_all(monkeypatch, points, metric):
+    """The mean over 200 tasks from 30 of them and the means given the data: as from all, one by one."""
     found = []
     for most in (500, 30):
         monkeypatch.setattr(crossed, "MOST_DRAWN", most)
-        points = {name: getattr(fitted, name) for name in ("theta", "sigma", "rho", "weight")}
-        posterior = CrossedPosterior(counts=data, random_seed=0, **points)
+        posterior = CrossedPosterior(**points)
         found.append([posterior.distribution(agent, "tasks", Metric(metric)) for agent in (0, 1)])
     for one, other in zip(*found, strict=True):
         assert other.mean == pytest.approx(one.mean, abs=0.08 * one.sd)
         assert other.sd == pytest.approx(one.sd, rel=0.06)
+
+
+def test_metrics_computed_together_are_what_each_is_alone(monkeypatch, points):
+    """With many k a product goes on from the k before it; numbers are those of a product from 1."""
+    monkeypatch.setattr(crossed, "MOST_DRAWN", 30)
+    alone, metrics = CrossedPosterior(**points), metrics_at((1, 3, 7, 9, 40))
+    together = CrossedPosterior(**points, metrics=metrics)
+    for metric in metrics:
+        for estimand in ("population", "tasks"):
+            one, other = (each.distribution(1, estimand, metric).values for each in (alone, together))
+            np.testing.assert_allclose(other, one, rtol=1e-12)
 
 
 def test_draws_evaluated_together_have_the_likelihood_that_each_has_alone():

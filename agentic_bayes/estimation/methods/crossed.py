@@ -15,7 +15,7 @@ import numpy as np
 from agentic_bayes.estimation.arithmetic import apply_metric, sums_of_metrics
 from agentic_bayes.estimation.distribution import Distribution, Weighted
 from agentic_bayes.estimation.engines.grid.axes import logsumexp
-from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power, mean_powers
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.estimation.methods.crossed_likelihood import (
     CrossedLikelihood,
     delta_grid,
@@ -88,15 +88,27 @@ class CrossedPosterior(Posterior):
 
     def _population_values(self, agent: int, metric: Metric) -> Array:
         """The mean over new tasks at every point."""
-        if metric.k > FEW:
-            rho, weight = self.rho[:, agent, None], np.exp(delta_grid(POPULATION_STEP)[1])
-            found = np.empty(len(rho))
-            for part, shares in self._new_tasks(agent):
-                share = shares[0 if metric.power else 1]
-                found[part] = mean_power(share, rho[part], 1 - rho[part], 0, 0, metric.k) @ weight
-        else:
-            found = self._rising_mean(agent, metric)
+        found = self._means_beyond(agent, metric) if metric.k > FEW else self._rising_mean(agent, metric)
         return found if metric.power else 1 - found
+
+    def _means_beyond(self, agent: int, metric: Metric) -> Array:
+        """E p^k over new tasks, or with 1 - p for p, for a k without moments; all that are asked for at once."""
+        ks = self._beyond_few(metric)
+
+        def means() -> Array:
+            rho, weight = self.rho[:, agent, None], np.exp(delta_grid(POPULATION_STEP)[1])
+            found = np.empty((len(ks), len(rho)))
+            for part, shares in self._new_tasks(agent):
+                powers = mean_powers(shares[0 if metric.power else 1], rho[part], 1 - rho[part], 0, 0, ks)
+                for own, (_, power) in zip(found, powers, strict=True):
+                    own[part] = power @ weight
+            return found
+
+        return np.asarray(self.once(("new tasks", agent, metric.power, ks), means)[ks.index(metric.k)])
+
+    def _beyond_few(self, metric: Metric) -> tuple[int, ...]:
+        """The k above `FEW` that are computed with this one, in rising order."""
+        return tuple(sorted({own.k for own in self._together(metric) if own.power == metric.power and own.k > FEW}))
 
     def _new_tasks(self, agent: int) -> Iterator[tuple[slice, tuple[Array, Array]]]:
         """Shares μ and 1 - μ of new tasks, some points at a time, shape (points, δ nodes).
@@ -198,20 +210,25 @@ class CrossedPosterior(Posterior):
 
     def _tasks_values(self, agent: int, metric: Metric) -> Array:
         """The mean over the scored tasks at every point."""
+        metrics = self._together(metric)
+        return self.once(("means of tasks", agent, metrics), lambda: self._tasks_means(agent, metrics))[metric]
+
+    def _tasks_means(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Array]:
         size, (_, n), drawn = self.likelihood.size, self.likelihood.pairs[agent], self._drawn
         size = np.where(n[self.likelihood.patterns[:, agent]] > 0, size, 0)
         used = size[self._shown] > 0
         p = self._drawn_p(agent)
         # the deviation of a mean over more tasks is smaller, and shared difficulty stays shared
         weight = np.sqrt(size / drawn)[self._shown[used]]
-        total = sums_of_metrics(p if used.all() else p[:, used], (metric,), weight=weight)[metric]
-        if (size > drawn).any():
-            total += self._beyond(metric)[agent]
-        return np.asarray(np.clip(total / size.sum(), 0, 1))
+        found = sums_of_metrics(p if used.all() else p[:, used], metrics, weight=weight)
+        for metric, total in found.items():
+            beyond = self._beyond(metric)[agent] if (size > drawn).any() else 0
+            found[metric] = np.clip((total + beyond) / size.sum(), 0, 1)
+        return found
 
     def _beyond(self, metric: Metric) -> Array:
         """What makes sums over drawn tasks sums over all: means given the data, shape (agents, points)."""
-        ks = tuple(range(1, FEW + 1)) if metric.k <= FEW else (metric.k,)
+        ks = tuple(range(1, FEW + 1)) if metric.k <= FEW else self._beyond_few(metric)
         powers = self.once(("beyond", ks), lambda: self._powers_beyond(ks))[:, 0 if metric.power else 1]
         found = powers[:, 1 + ks.index(metric.k)]
         return np.asarray(found if metric.power else powers[:, 0] - found)

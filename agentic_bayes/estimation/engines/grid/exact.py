@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +30,6 @@ class GridPosterior(Posterior):
     """Means, and quantiles for a new task, come from the grids; other quantiles from seeded draws."""
 
     fit: GridFit  # the posterior grids
-    metrics: tuple[Metric, ...]  # what will be asked for; computed together
-
-    def with_metrics(self, metrics: tuple[Metric, ...]) -> Self:
-        """The same grids, prepared to be asked for these metrics; both know what either has computed."""
-        made = copy(self)
-        object.__setattr__(made, "metrics", metrics)
-        return made
 
     # -- closed forms on the grid ------------------------------------------------------------------------------
 
@@ -45,10 +37,6 @@ class GridPosterior(Posterior):
         """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node, by rising k."""
         share, count = (grid.mu, c) if power else (grid.one_minus_mu, n - c)
         return mean_powers(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, ks)
-
-    def _together(self, metric: Metric) -> tuple[Metric, ...]:
-        """The metrics that are computed at once when this one is asked for."""
-        return self.metrics if metric in self.metrics else (metric,)
 
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
         metrics = self._together(metric)
