@@ -460,7 +460,10 @@ def comparison(
         # what the summary says, moved: without Monte-Carlo error where the engine is exact
         mean, lower, upper = summarised(est, name, wanted, estimand)
         numbers = mean - value, lower - value, upper - value
-        better = est.prob_at_least(name, value, **question) - float(np.mean(difference == 0)) / 2
+        better = est.prob_at_least(name, value, **question)
+        better -= (
+            min(better, float(np.mean(difference == 0))) / 2
+        )  # draws round to 1 where the exact posterior does not
         sides = {
             "agent": name,
             "baseline": value,
@@ -575,9 +578,10 @@ def _task_differences(pair: TwoAgents, metric: Metric) -> tuple[TaskDifference, 
 
 
 def _patterns(fit: Estimate, agent: int, tasks: Array) -> Array:
-    """What the posterior of a task rests on, column by column: counts (of all agents if crossed), and the group."""
-    agents = slice(None) if isinstance(fit.method, Crossed) else [agent]
-    parts = [fit.counts.successes[agents], fit.counts.trials[agents]]
+    """What the posterior of a task rests on, column by column: counts and labels (of all agents if crossed), group."""
+    agents, judge = slice(None) if isinstance(fit.method, Crossed) else [agent], fit.settings.judge
+    cells = (fit.counts.successes, fit.counts.trials, *(judge.cells(fit.counts) if judge else ()))
+    parts = [part[agents] for part in cells]
     if fit.posterior.grouping is not None:
         parts.append(fit.posterior.grouping.place[np.newaxis])
     return np.concatenate([part[:, tasks] for part in parts])

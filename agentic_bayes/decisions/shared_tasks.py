@@ -103,6 +103,16 @@ def task_words(common: SharedTasks, different: bool, who: str) -> str:
     return ASSUMED if different else ""
 
 
+def alike(est: Estimate) -> Array:
+    """A number for each agent: the same for agents with the same counts, and the same labels, on every task."""
+    counts, judge = est.counts, est.settings.judge
+    keys = [
+        (trials.tolist(), successes.tolist(), judge and judge.about(name))
+        for name, trials, successes in zip(counts.agents, counts.trials, counts.successes, strict=True)
+    ]
+    return np.array([keys.index(key) for key in keys])
+
+
 @dataclass(frozen=True)
 class Side:
     """One of two agents, and the posterior that its draws come from."""
@@ -123,10 +133,9 @@ class Side:
         return TrialCounts.of(self.est.outcomes, self.name)
 
     def alike(self) -> list[str]:
-        """The agents of the fit with this one's counts on every task: nothing in the data tells them apart."""
-        trials, successes = self.fit.counts.trials, self.fit.counts.successes
-        same = (trials == trials[self.index]) & (successes == successes[self.index])
-        return [self.fit.agents[i] for i in np.flatnonzero(same.all(axis=1))]
+        """The agents of the fit that nothing in the data tells from this one."""
+        numbers = alike(self.fit)
+        return [self.fit.agents[i] for i in np.flatnonzero(numbers == numbers[self.index])]
 
 
 @dataclass(frozen=True)
