@@ -47,7 +47,9 @@ def test_every_point_is_the_estimate_at_that_threshold(scored, curve):
 
 def test_a_failed_turn_settles_a_conversation_with_an_unscored_one():
     """Above its score the conversation failed, below it is unscored: passes stay, trials and the rate do not."""
-    turns = [(t, n, i, s) for t in range(6) for n in (0, 1) for i, s in enumerate((0.9, 0.95) if t < 3 else (0.6, None))]
+    turns = [
+        (t, n, i, s) for t in range(6) for n in (0, 1) for i, s in enumerate((0.9, 0.95) if t < 3 else (0.6, None))
+    ]
     evidence = evidence_from_table(pd.DataFrame(turns, columns=["task", "trial", "interaction", "score"]))
     found = threshold_curve(evidence, thresholds=(0.5, 0.7)).to_pandas()
     assert found[["passed", "scored"]].to_numpy().tolist() == [[6, 6], [6, 12]]
