@@ -6,7 +6,7 @@ than its equal. So the same method with the same priors is fitted to the shared 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -79,7 +79,11 @@ class SharedTasks:
             kept = np.isin(est.outcomes["task"].values, list(names))
             outcomes = est.outcomes.isel(agent=sorted(agents), task=kept)
             judge = s.judge and s.judge.needed_for({est.agents[i] for i in agents}, est.agents)
-            return estimate_as(outcomes, replace(s, judge=judge, weights=_weights_of(est, kept)))
+            weights = _weights_of(est, kept)
+            given = s.weights if isinstance(s.weights, Mapping) else {}
+            lost = [repr(name) for name, share in given.items() if share and name not in (weights or ())]
+            note = f"the weights leave out {', '.join(lost)}, of which no task is shared" if lost else ""
+            return estimate_as(outcomes, replace(s, judge=judge, weights=weights), note=note)
 
         return est.posterior.once(("shared tasks", tuple(agents), tuple(names), s.k, s.ci_prob, s.ci_kind), fit)
 

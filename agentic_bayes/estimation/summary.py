@@ -132,7 +132,7 @@ def _group_row(checks: ModelChecks, agent: int, estimand: Estimand, metric: Metr
         "task": "",
         **{name: float(getattr(stats, name)) for name in STATISTICS},
         "n_tasks": stats.n_tasks,
-        "flags": ", ".join(checks.flags(agent, estimand, metric, group)),
+        "flags": ", ".join(checks.row_flags(agent, estimand, metric, group)),
         "note": stats.note,
     }
 
