@@ -55,6 +55,7 @@ FEW_SHARED = 15  # shared tasks below which a comparison says so
 EQUIVALENT = 0.95  # probability inside the ROPE from which two agents count as equivalent
 LIKELY = 0.9  # probability from which a task counts as won or lost
 MOST_NAMED = 5  # tasks that a sentence names
+NOTHING_DECIDED = {"not_converged": "the estimate did not converge", "no_data": "an agent has no scored trials"}
 TINIEST = 1e-300  # stands for a metric of 0 in a ratio
 
 
@@ -218,15 +219,21 @@ class Comparison(Decision):
     @property
     def verdict(self) -> ComparisonVerdict:
         """The answer: "better" or "worse" when the interval of the difference excludes 0; "equivalent" when the
-        probability inside the ROPE is at least .95; else "undecided", as always where the estimate did not converge.
+        probability inside the ROPE is at least .95; else "undecided", as always where the estimate did not converge or
+        nothing of an agent was scored.
         """
-        if "not_converged" in self.flags:
+        if self._why_undecided:
             return "undecided"
         if self.lower > 0:
             return "better"
         if self.upper < 0:
             return "worse"
         return "equivalent" if self.prob_rope >= EQUIVALENT else "undecided"
+
+    @property
+    def _why_undecided(self) -> list[str]:
+        """Why nothing can be decided, whatever the probabilities."""
+        return [reason for flag, reason in NOTHING_DECIDED.items() if flag in self.flags]
 
     @property
     def lost(self) -> tuple[TaskDifference, ...]:
@@ -302,8 +309,7 @@ class Comparison(Decision):
         baseline = shown(self.baseline)
         match self.verdict:
             case "undecided":
-                failed = "not_converged" in self.flags
-                return "Undecided, since the estimate did not converge" if failed else "Undecided"
+                return ", since ".join(("Undecided", *self._why_undecided[:1]))
             case "equivalent":
                 return f"{self.agent} and {baseline} are equivalent within {rope_words(self.rope)}"
             case verdict:
@@ -460,7 +466,8 @@ def comparison(
         # what the summary says, moved: without Monte-Carlo error where the engine is exact
         mean, lower, upper = summarised(est, name, wanted, estimand)
         numbers = mean - value, lower - value, upper - value
-        better = est.prob_at_least(name, value, **question) - float(np.mean(difference == 0)) / 2
+        better = est.prob_at_least(name, value, **question)
+        better -= min(better, float(np.mean(difference == 0))) / 2  # draws round to 1 where exact posteriors do not
         sides = {
             "agent": name,
             "baseline": value,
@@ -575,9 +582,10 @@ def _task_differences(pair: TwoAgents, metric: Metric) -> tuple[TaskDifference, 
 
 
 def _patterns(fit: Estimate, agent: int, tasks: Array) -> Array:
-    """What the posterior of a task rests on, column by column: counts (of all agents if crossed), and the group."""
-    agents = slice(None) if isinstance(fit.method, Crossed) else [agent]
-    parts = [fit.counts.successes[agents], fit.counts.trials[agents]]
+    """What the posterior of a task rests on, column by column: counts and labels (of all agents if crossed), group."""
+    agents, judge = slice(None) if isinstance(fit.method, Crossed) else [agent], fit.settings.judge
+    cells = (fit.counts.successes, fit.counts.trials, *(judge.cells(fit.counts) if judge else ()))
+    parts = [part[agents] for part in cells]
     if fit.posterior.grouping is not None:
         parts.append(fit.posterior.grouping.place[np.newaxis])
     return np.concatenate([part[:, tasks] for part in parts])

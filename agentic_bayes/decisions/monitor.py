@@ -29,6 +29,7 @@ from agentic_bayes.checks import (
 )
 from agentic_bayes.decisions.decision import Decision, remarks
 from agentic_bayes.decisions.gate import check_confidence, ruling, shown_beside
+from agentic_bayes.decisions.missing import MAX_MISSING
 from agentic_bayes.decisions.sequences import (
     Characteristic,
     Sequences,
@@ -37,8 +38,9 @@ from agentic_bayes.decisions.sequences import (
     mean_tasks,
     required_probability,
 )
-from agentic_bayes.decisions.simulate import Cells, metric_of, new_task
+from agentic_bayes.decisions.simulate import Cells, metric_of, new_task, unused_words
 from agentic_bayes.errors import EstimateError, InvalidArgument
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import (
@@ -50,10 +52,12 @@ from agentic_bayes.formatting import (
     json_ready,
     plural,
 )
+from agentic_bayes.outcomes.missing import TrialCounts, counted_as
 from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 
@@ -230,21 +234,28 @@ class StoppingRule(Tabular):
         posterior = new_task(cells, Metric(self.metric))
         stats = posterior.stats(self.ci_prob, self.ci_kind)
         met = math.nan if self.at_least is None else posterior.at_least(self.at_least)
-        notes = [est.differences] if est.differences else []
+        missing = TrialCounts.of(est.outcomes, name)
+        notes = [*filter(None, (missing.words, unused_words(est), est.differences))]
         if attempted > self.batch * self.looks:
             notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
         elif not due:
-            missing = self.batch - attempted % self.batch
-            notes.append(f"the rule looks after every {self.batch} tasks: {missing} more to the next look")
+            more = self.batch - attempted % self.batch
+            notes.append(f"the rule looks after every {self.batch} tasks: {more} more to the next look")
         if attempted > size:
             notes.append(f"{plural(attempted - size, 'task')} with nothing scored")
         if np.any(cells.trials != self.trials):
             notes.append(f"the rule was made for {plural(self.trials, 'trial')} of every task")
+        decided = met
+        if self.at_least is not None and missing.share_missing > MAX_MISSING:
+            sides = {ruling(self._filled(est.outcomes, name, how), self.required) for how in ("failed", "passed")}
+            if sides != {ruling(met, self.required)}:
+                decided = math.nan
+                notes.append("counted as failed or as passed, the missing trials would change the verdict")
         return Look(
             agent=name,
             number=number,
             tasks=size,
-            verdict=self._verdict(number, met, float(stats.upper - stats.lower)) if due else "continue",
+            verdict=self._verdict(number, decided, float(stats.upper - stats.lower)) if due else "continue",
             probability=met,
             mean=float(stats.mean),
             lower=float(stats.lower),
@@ -254,6 +265,13 @@ class StoppingRule(Tabular):
             rule=self,
             note="; ".join(notes),
         )
+
+    def _filled(self, outcomes: xr.Dataset, agent: str, how: str) -> float:
+        """The probability that the metric is at least the bar if the missing trials had failed, or passed."""
+        counts = Counts.of(counted_as(outcomes, **{how: agent}).sel(agent=[agent]))
+        tried = counts.scored[0]
+        cells = Cells(counts.successes[0, tried], counts.trials[0, tried])
+        return new_task(cells, Metric(self.metric)).at_least(self.at_least)
 
     def _verdict(self, number: int, met: float, width: float) -> LookVerdict:
         if self.at_least is not None and (found := ruling(met, self.required)) != "inconclusive":

@@ -30,6 +30,7 @@ from agentic_bayes.decisions.simulate import (
     mu_with_metric,
     simulate_pair,
     simulate_successes,
+    unused_words,
 )
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
@@ -573,8 +574,8 @@ def _note(
         )
     if known.trials.size:
         parts.append(f"added to the {plural(known.trials.size, 'task')} already tried")
-    if est is not None and est.differences:
-        parts.append(est.differences)
+    if est is not None:
+        parts += filter(None, (unused_words(est), est.differences))
     if metric.k > 1 and 1 in options and known.trials.max(initial=1) == 1:
         parts.append(
             "with 1 trial per task the spread between tasks cannot be estimated, so the "

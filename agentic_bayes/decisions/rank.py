@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, summarised
-from agentic_bayes.decisions.shared_tasks import SharedTasks, TaskSets, task_words
+from agentic_bayes.decisions.shared_tasks import SharedTasks, TaskSets, alike, task_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, flag_words
@@ -61,7 +61,7 @@ class Ranking(Decision):
     _agents: tuple[str, ...] = field(repr=False)
     _ranks: Array = field(repr=False, compare=False)  # shape (draws, agents)
     _draws: Array = field(repr=False, compare=False)
-    _alike: Array = field(repr=False, compare=False)  # which agents have the same counts on every task
+    _alike: Array = field(repr=False, compare=False)  # which agents nothing in the data tells apart
 
     def to_pandas(self) -> pd.DataFrame:
         """The ranking, best first.
@@ -247,9 +247,7 @@ def rank(
 
 
 def _ranks(est: Estimate, metric: Metric, estimand: Estimand) -> tuple[Array, Array, Array]:
-    """Ranks and metrics, shape (draws, agents), and which agents have the same counts on every task."""
+    """Ranks and metrics, shape (draws, agents), and which agents nothing in the data tells apart."""
     draws = np.stack([est.metric_draws(a, metric=metric, estimand=estimand) for a in est.agents], axis=1)
-    cells = np.concatenate([est.counts.trials, est.counts.successes], axis=1)
-    _, alike = np.unique(cells, axis=0, return_inverse=True)
     ahead = sum(np.sign(own[:, None] - draws) for own in draws.T)  # equal ones share the mean of their ranks
-    return (1 + len(est.agents) + ahead) / 2, draws, alike.reshape(-1)
+    return (1 + len(est.agents) + ahead) / 2, draws, alike(est)

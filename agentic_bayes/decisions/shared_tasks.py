@@ -6,7 +6,7 @@ than its equal. So the same method with the same priors is fitted to the shared 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -79,7 +79,11 @@ class SharedTasks:
             kept = np.isin(est.outcomes["task"].values, list(names))
             outcomes = est.outcomes.isel(agent=sorted(agents), task=kept)
             judge = s.judge and s.judge.needed_for({est.agents[i] for i in agents}, est.agents)
-            return estimate_as(outcomes, replace(s, judge=judge, weights=_weights_of(est, kept)))
+            weights = _weights_of(est, kept)
+            given = s.weights if isinstance(s.weights, Mapping) else {}
+            lost = [repr(name) for name, share in given.items() if share and name not in (weights or ())]
+            note = f"the weights leave out {', '.join(lost)}, of which no task is shared" if lost else ""
+            return estimate_as(outcomes, replace(s, judge=judge, weights=weights), note=note)
 
         return est.posterior.once(("shared tasks", tuple(agents), tuple(names), s.k, s.ci_prob, s.ci_kind), fit)
 
@@ -103,6 +107,16 @@ def task_words(common: SharedTasks, different: bool, who: str) -> str:
     return ASSUMED if different else ""
 
 
+def alike(est: Estimate) -> Array:
+    """A number for each agent: the same for agents with the same counts, and the same labels, on every task."""
+    counts, judge = est.counts, est.settings.judge
+    keys = [
+        (trials.tolist(), successes.tolist(), judge and judge.about(name))
+        for name, trials, successes in zip(counts.agents, counts.trials, counts.successes, strict=True)
+    ]
+    return np.array([keys.index(key) for key in keys])
+
+
 @dataclass(frozen=True)
 class Side:
     """One of two agents, and the posterior that its draws come from."""
@@ -123,10 +137,9 @@ class Side:
         return TrialCounts.of(self.est.outcomes, self.name)
 
     def alike(self) -> list[str]:
-        """The agents of the fit with this one's counts on every task: nothing in the data tells them apart."""
-        trials, successes = self.fit.counts.trials, self.fit.counts.successes
-        same = (trials == trials[self.index]) & (successes == successes[self.index])
-        return [self.fit.agents[i] for i in np.flatnonzero(same.all(axis=1))]
+        """The agents of the fit that nothing in the data tells from this one."""
+        numbers = alike(self.fit)
+        return [self.fit.agents[i] for i in np.flatnonzero(numbers == numbers[self.index])]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from agentic_bayes.estimation.engines.grid.axes import Concentration, RhoAxis, k
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table, log_likelihoods, mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array, hdi_from_quantiles
@@ -126,6 +127,12 @@ def exact_posterior(cells: Cells, metric: Metric, *, random_seed: int = 0) -> Gr
     counts = Counts(("agent",), (), *one, np.zeros_like(one[1]))
     fit = fit_agents(counts, Hierarchical(pool_agents=False))
     return GridPosterior(counts=counts, random_seed=random_seed, fit=fit, metrics=(metric,))
+
+
+def unused_words(est: Estimate) -> str:
+    """Says that an estimate's priors are not those of this module, where they are not; else empty."""
+    own = est.method.given_priors or getattr(est.method, "inflate", False)
+    return f"uses the hierarchical model with its default priors instead of {est.method!r}" if own else ""
 
 
 def new_task(cells: Cells, metric: Metric) -> Distribution:

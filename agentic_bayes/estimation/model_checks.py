@@ -89,8 +89,14 @@ class ModelChecks:
 
     def row_flags(self, agent: int, estimand: Estimand, metric: Metric, group: str = "") -> tuple[str, ...]:
         """The same for a row that stands next to those of other agents, from which it may be subtracted."""
-        flags = self.flags(agent, estimand, metric, group)
-        return (*flags, DIFFERENT_TASKS) if self.posterior.counts.different_tasks else flags
+        flags, counts, groups = (
+            self.flags(agent, estimand, metric, group),
+            self.posterior.counts,
+            self.posterior.grouping,
+        )
+        if groups is not None and group in groups.names:
+            counts = counts.of_tasks(groups.place == groups.names.index(group))
+        return (*flags, DIFFERENT_TASKS) if counts.different_tasks else flags
 
     def _prior_weighs(self, agent: int) -> float:
         """The mean share that the prior has in the conjugate posterior means of an agent's tasks."""

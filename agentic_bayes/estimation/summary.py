@@ -117,8 +117,10 @@ def _remarks(
     """What a reader of a row must know of how it was made; some are empty."""
     yield checks.difficulty_note(agent)
     method = checks.settings.method
-    if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
-        # how far the data alone reach where the model extrapolates; the plug-in formula has no model
+    model = not (isinstance(method, Frequentist) or checks.settings.corrects_judge)
+    if "extrapolated" in flags and estimand == "population" and model:
+        # how far the data alone reach where the model extrapolates; the plug-in formula has no model, and bounds from
+        # a judge's verdicts are none of what is true
         yield checks.bounds_note(agent, metric, checks.settings.ci_prob)
     yield checks.prior_note(agent, estimand, metric)
 
@@ -132,7 +134,7 @@ def _group_row(checks: ModelChecks, agent: int, estimand: Estimand, metric: Metr
         "task": "",
         **{name: float(getattr(stats, name)) for name in STATISTICS},
         "n_tasks": stats.n_tasks,
-        "flags": ", ".join(checks.flags(agent, estimand, metric, group)),
+        "flags": ", ".join(checks.row_flags(agent, estimand, metric, group)),
         "note": stats.note,
     }
 

@@ -213,11 +213,12 @@ def estimates_at(
     fit: Callable[[xr.Dataset], Estimate],
     counting: Mapping[str, Any],
 ) -> Iterator[tuple[float, Estimate]]:
-    """The estimate at each threshold; one that changes no verdict is not fitted again."""
-    known = dict[bytes, Estimate]()
+    """The estimate at each threshold; one that changes no count is not fitted again."""
+    known = dict[tuple[bytes, ...], Estimate]()
     for threshold in thresholds:
         outcomes = count_outcomes(evidence, threshold=threshold, **counting)
-        same = outcomes["successes"].values.tobytes()
+        # a failed turn settles a conversation whose other turns have no score: trials change, too
+        same = tuple(outcomes[name].values.tobytes() for name in ("successes", "trials", "unscored"))
         if same not in known:
             known[same] = fit(outcomes)
         yield threshold, known[same]

@@ -476,6 +476,20 @@ class TestAgainstAValue:
         assert 0.05 < equal < 0.5
         assert found.prob_better == pytest.approx(equal / 2)
 
+    def test_a_prior_alone_is_no_verdict(self):
+        """Where no trial was scored the prior may exclude the value, and nothing is better than it."""
+        sure = Hierarchical(mu=stats.beta(60, 1), pool_agents=False)
+        found = compare(estimate(counts({"v1": [(0, 0, 2)] * 4}), sure), baseline=0.3)
+        assert found.lower > 0
+        assert str(found).startswith("Undecided, since an agent has no scored trials: P(v1's pass^1 above 0.300) = >99")
+
+    def test_an_exact_posterior_that_rounds_to_1_is_never_above_it(self):
+        """One pass of one trial under Beta(.5, .5): some draws of pass@9 are 1 to the last bit, and P(above 1) is 0."""
+        est = estimate(counts({"v1": [(1, 1)]}), Conjugate(prior=(0.5, 0.5)))
+        question = {"metric": "pass@9", "estimand": "tasks"}
+        assert (est.metric_draws("v1", **question) == 1).any()
+        assert compare(est, "v1", baseline=1.0, **question).prob_better == 0
+
     def test_the_sentence_names_the_value(self):
         """The words are about a value, not about another agent, and the verdict is one of the four."""
         sure = fit_two(ENGINES[0])

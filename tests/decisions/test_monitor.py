@@ -14,6 +14,7 @@ from agentic_bayes.decisions.sequences import Sequences
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import Metric
 
 
@@ -172,6 +173,22 @@ class TestLooks:
         look = rule.look(estimate(counts({"solo": [(3, 3)] * 38 + [(0, 0, 3)] * 2})))
         assert (look.verdict, look.number, look.tasks) == ("pass", 2, 38)
         assert "2 tasks with nothing scored" in str(look)
+
+    def test_missing_trials_that_could_change_it_decide_nothing(self, rule):
+        """A third of the trials crashed, all others passed: it goes on, and at the last look is inconclusive."""
+        for tasks, verdict in ((40, "continue"), (200, "inconclusive")):
+            look = rule.look(estimate(counts({"solo": [(2, 2, 1)] * tasks})))
+            assert (look.verdict, look.probability > rule.required) == (verdict, True)
+            assert f"{tasks} of {3 * tasks} trials unscored" in look.note
+        clear = rule.look(estimate(counts({"solo": [(0, 2, 1)] * 100})))
+        assert (clear.verdict, "would change" in clear.note) == ("fail", False)
+
+    def test_priors_that_it_does_not_use_are_named(self, rule):
+        """The rule was made for the default ones."""
+        one = Hierarchical(mu=stats.beta(2, 5), pool_agents=False)
+        assert (
+            "default priors instead of Hierarchical(mu=beta(2, 5)" in rule.look(estimate(outcomes([3] * 20), one)).note
+        )
 
     def test_nothing_scored_goes_on(self, rule):
         """Without data there is nothing to stop for."""

@@ -176,15 +176,19 @@ def test_labels_of_tasks_that_are_left_out_still_tell_of_the_judge():
 
 @pytest.mark.parametrize("weights", [{"x": 0.9, "y": 0.1}, {"x": 0.0, "y": 1.0}, "w"])
 def test_groups_without_a_shared_task_have_no_weight_in_a_comparison(weights):
-    """Compared on the tasks of group x only, the weights of group y are left out."""
+    """Compared on the tasks of group x only, the weights of group y are left out, which is said."""
     table = [
         {"agent": agent, "task": f"{group}{i}", "successes": 2, "trials": 4, "g": group, "w": float(group == "y")}
         for agent, groups in (("A", "xy"), ("B", "x"))
         for group in groups
-        for i in range(4)
+        for i in range(4 if agent == "A" else 3)
     ]
     outcomes = outcomes_from_table(table, group="g", weight="w")
     est = estimate(outcomes, "conjugate", by="g", weights=weights, k=1)
     found = compare(est, "B", baseline="A", estimand="tasks")
-    assert found.n_left_out == 4
+    assert found.n_left_out == 5
     assert [one.group for one in found.groups] == ["x", *(["(weighted)"] if weights == {"x": 0.9, "y": 0.1} else [])]
+    assert ("the weights leave out 'y', of which no task is shared" in found.note) == (weights != "w")
+    flags = est.summary().query("agent == 'A' and metric == 'pass^1'").set_index("group")["flags"]
+    marked = {group: "different_tasks" in found for group, found in flags.items()}
+    assert (marked[""], marked["x"], marked["y"]) == (True, True, False)

@@ -17,6 +17,7 @@ from agentic_bayes.decisions.simulate import (
 )
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import Metric
 
 GUESS = {"mu": 0.65, "rho": 0.45}
@@ -208,10 +209,12 @@ class TestFromAnEstimate:
         assert (found.ci_prob, found.ci_kind) == (0.95, "eti")
 
     def test_settings_of_the_interval_are_the_estimates(self):
-        """Probability and kind come from the estimate."""
-        est = estimate(counts({"v1": WEAKER}), ci_prob=0.8, ci_kind="hdi")
+        """Probability and kind come from the estimate; its priors do not, which is said."""
+        method = Hierarchical(rho=stats.beta(2, 5))
+        est = estimate(counts({"v1": WEAKER}), method, ci_prob=0.8, ci_kind="hdi")
         found = plan(est, budget=20, trials=[2], simulations=10)
         assert (found.ci_prob, found.ci_kind) == (0.8, "hdi")
+        assert "default priors instead of Hierarchical(rho=beta(2, 5))" in found.note
 
 
 def test_same_seed_same_plan():

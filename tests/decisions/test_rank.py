@@ -8,6 +8,7 @@ import pytest
 from fits import STRONGER, UNEQUAL, WEAKER, counts
 from scipy import integrate, stats
 
+from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
@@ -75,6 +76,20 @@ class TestTies:
         assert list(one[COLUMNS[1:]]) == list(other[COLUMNS[1:]])
         assert ranking.superiority().loc["twin 1", "twin 2"] == 0.5
         assert found["prob_best"].sum() == pytest.approx(1)
+
+    def test_labels_tell_agents_with_the_same_counts_apart(self):
+        """A judge passed as many attempts of both, all of them rightly or wrongly; one task's labels differ, too."""
+        tasks = [f"task {i}" for i in range(1, 9)]
+        labels = [("right", t, 1, 1) for t in tasks] + [("wrong", t, 1, int(t == "task 8")) for t in tasks]
+        table = pd.DataFrame(labels, columns=["agent", "task", "judge", "human"])
+        est = estimate(counts({"right": [(2, 4)] * 8, "wrong": [(2, 4)] * 8}), "hierarchical", judge_labels=table)
+        draws = est.metric_draws("right") - est.metric_draws("wrong")
+        assert draws.mean() > 0.2
+        found = compare(est, "right", baseline="wrong")
+        np.testing.assert_array_equal(found.draws, draws)
+        assert rank(est).superiority().loc["right", "wrong"] == found.prob_better
+        by_task = {one.task: one.mean for one in found.tasks}
+        assert by_task["task 8"] < by_task["task 7"] - 0.1
 
     def test_draws_that_are_equal_share_their_ranks(self):
         """pass@1000 of good agents is 1 to the last bit: nobody is best alone."""

@@ -509,6 +509,11 @@ class TestTheEstimate:
         assert "judge_calibration" not in made.uncorrected.summary(columns="all")
         plain = made.uncorrected
         assert plain.uncorrected is plain
+        # bounds from the judge's verdicts hold for these, and not for what is true
+        found = [
+            one.with_k(9).to_pandas()["note"].str.contains("distribution-free bounds").any() for one in (made, plain)
+        ]
+        assert found == [False, True]
         with pytest.raises(EstimateError, match="was made without judge_labels"):
             made.uncorrected.judge_error()
 

@@ -72,6 +72,25 @@ def test_an_option_without_effect_is_refused_where_it_is_written(make, message):
 
 
 @pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Crossed(rho=stats.norm(0.3, 0.5)),
+            r"between 0 and 1, norm\(0\.3, 0\.5\) has 0\.36 elsewhere .*truncnorm",
+        ),
+        (lambda: Hierarchical(rho=stats.uniform(0, 2)), r"between 0 and 1, uniform\(0, 2\) has 0\.5 elsewhere"),
+        (lambda: Hierarchical(tau=stats.norm(1, 1)), "a prior of tau must have its mass at 0 or more"),
+        (lambda: Crossed(theta=stats.norm(0, -1)), "a prior of theta must have its mass at finite numbers"),
+        (lambda: Crossed(sigma=stats.gamma([1, 2])), r"sigma must be one distribution, .* shape \(2,\)"),
+    ],
+)
+def test_a_prior_of_what_cannot_be_is_refused(make, message):
+    """One engine cut it off, another took the mass of a ρ above 1 for a ρ of 1: two answers to one question."""
+    with pytest.raises(InvalidArgument, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
     ("kind", "option"),
     [(Hierarchical, "theta"), (Crossed, "inflate"), (Conjugate, "rho"), (Frequentist, "pool_tasks"), (Conjugate, "mu")],
 )

@@ -51,6 +51,12 @@ class TestPrior:
         refitted = row(estimate(counts({"solo": UNEQUAL}), other, k=3).summary(), **one)["mean"]
         assert found["prior_double"] == pytest.approx(refitted - found["mean"], abs=0.004)
 
+    def test_a_uniform_prior_on_a_narrow_range_moves_nothing(self):
+        """Counted half or double it is the same prior, at its ends too, where draws lie a rounding beyond them."""
+        narrow = Hierarchical(mu=stats.uniform(0.699, 0.002), pool_agents=False)
+        found = moves(counts({"solo": UNEQUAL}), narrow, estimand="population", metric="pass^1")
+        assert max(abs(found["prior_half"]), abs(found["prior_double"])) < 1e-6
+
     def test_a_prior_that_drives_a_number_is_flagged_and_named(self):
         """Against a strong prior of μ a dozen tasks move by over a quarter of the interval; the default's do not."""
         strong = Hierarchical(mu=stats.beta(60, 4), pool_agents=False)

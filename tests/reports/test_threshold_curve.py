@@ -9,6 +9,8 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.recorded import evidence_from_table
 from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.reports.html.by_threshold import threshold_rows
+from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.thresholds import threshold_curve
 
 
@@ -41,6 +43,20 @@ def test_every_point_is_the_estimate_at_that_threshold(scored, curve):
     for name in ("mean", "lower", "upper"):
         assert found[name] == expected[name]
     assert found["passed"] == int(est.counts.successes[1].sum())
+
+
+def test_a_failed_turn_settles_a_conversation_with_an_unscored_one():
+    """Above its score the conversation failed, below it is unscored: passes stay, trials and the rate do not."""
+    turns = [
+        (t, n, i, s) for t in range(6) for n in (0, 1) for i, s in enumerate((0.9, 0.95) if t < 3 else (0.6, None))
+    ]
+    evidence = evidence_from_table(pd.DataFrame(turns, columns=["task", "trial", "interaction", "score"]))
+    found = threshold_curve(evidence, thresholds=(0.5, 0.7)).to_pandas()
+    assert found[["passed", "scored"]].to_numpy().tolist() == [[6, 6], [6, 12]]
+    est = estimate(count_outcomes(evidence, threshold=0.7), k=1)
+    assert found["mean"][1] == est.distribution(None).mean
+    rows = threshold_rows(est, ask(est, None, None, "pass^1", None), evidence).rows
+    assert [row.rates[0][0].percent for row in rows] == ["84 %", "84 %", "50 %", "50 %", "50 %"]
 
 
 def test_a_higher_bar_is_passed_less_often(curve):

@@ -73,7 +73,13 @@ def log_prior_densities(drawn: dict[str, Array], method: Method) -> dict[str, Ar
             values["sigma"] = log_sigma(drawn["sigma"])
         else:
             values["sigma"] = _log_half_normal(drawn["sigma"] / SIGMA_SCALE) - np.log(SIGMA_SCALE)
-    return values
+    return {name: _finite(logs) for name, logs in values.items()}
+
+
+def _finite(logs: Array) -> Array:
+    """Log densities where a draw at the edge of a prior's support may lie a rounding beyond it, or at a pole."""
+    known = logs[np.isfinite(logs)]
+    return np.clip(logs, known.min(), known.max()) if known.size else np.zeros(logs.shape)
 
 
 def _log_half_normal(x: Array) -> Array:

@@ -106,6 +106,10 @@ class JudgeLabels:
         located = tuple(one for one in self.located if one[0] == agent)
         return JudgeLabels(*self._told(located), located, clustering=self.clustering)
 
+    def about(self, agent: str) -> tuple[list[Any], ...]:
+        """What is known of this agent's trials without the judge, from labels and by assumption, task by task."""
+        return tuple([one[1:] for one in part if one[0] == agent] for part in (self.located, self.assumed))
+
     @staticmethod
     def _told(located: Located) -> tuple[int, int, int, int]:
         (hits, misses), (rejections, alarms) = (part.sum(axis=0).tolist() for part in _by_task(located))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +19,11 @@ __all__ = ["Conjugate", "Crossed", "Frequentist", "Hierarchical"]
 LogDensity = Callable[[Array], Array]
 Estimator = Literal["unbiased", "plugin"]
 MethodName = Literal["hierarchical", "crossed", "conjugate", "frequentist"]
+
+
+SHARE, POSITIVE = (0.0, 1.0), (0.0, inf)
+RANGES = {"rho": SHARE, "mu": SHARE, "kappa": POSITIVE, "tau": POSITIVE, "sigma": POSITIVE}  # others are any number
+MOST_OUTSIDE = 1e-6  # of a prior's mass
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -36,6 +41,22 @@ class Options:
                 raise InvalidArgument(
                     f"{name} must be a frozen scipy.stats distribution or a function that returns a log density, "
                     f"got {value!r}"
+                )
+
+    def _check_supports(self) -> None:
+        """Refuse a distribution of something else: some engines cut it off, others pile its mass up at the ends."""
+        for name in self.given_priors:
+            prior, (low, high) = getattr(self, name), RANGES.get(name, (-inf, inf))
+            if not hasattr(prior, "cdf"):
+                continue
+            outside = np.asarray(prior.cdf(low) + 1 - prior.cdf(high))
+            if outside.ndim:
+                raise InvalidArgument(f"{name} must be one distribution, its parameters have shape {outside.shape}")
+            if not outside <= MOST_OUTSIDE:
+                allowed = "between 0 and 1" if high == 1 else "at 0 or more" if low == 0 else "at finite numbers"
+                raise InvalidArgument(
+                    f"a prior of {name} must have its mass {allowed}, {_prior_words(prior)} has {outside:.2g} "
+                    "elsewhere (scipy.stats.truncnorm is a normal distribution that is cut off)"
                 )
 
     def __repr__(self) -> str:
@@ -121,8 +142,8 @@ class Hierarchical(Options):
 
     Notes
     -----
-    A prior is a frozen distribution of `scipy.stats` or, for the exact engine only, a function that maps an array to an
-    unnormalised log density (-inf outside its support).
+    A prior is a frozen distribution of `scipy.stats` with its mass where the parameter can be or, for the exact engine
+    only, a function that maps an array to an unnormalised log density (-inf outside its support).
 
     Examples
     --------
@@ -154,6 +175,7 @@ class Hierarchical(Options):
         unused = [name for name in ("m", "tau") if getattr(self, name) is not None]
         if unused and not self.pool_agents:
             raise InvalidArgument(f"a prior of {' and '.join(unused)} needs pool_agents=True (separate agents have mu)")
+        self._check_supports()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -197,6 +219,7 @@ class Crossed(Options):
         check_flag(self.pool_agents, "pool_agents")
         if self.theta is not None and self.pool_agents:
             raise InvalidArgument("a prior of theta needs pool_agents=False")
+        self._check_supports()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

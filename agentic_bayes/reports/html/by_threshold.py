@@ -88,11 +88,11 @@ def threshold_rows(est: Estimate, asked: ReportQuestion, evidence: Evidence | No
     cuts = sorted({*THRESHOLDS, own})
     try:
         fits = dict(estimates_at(evidence, cuts, fit, counting))
+        if fits[own] is not est:
+            return None
+        rows = tuple(_row(fits[cut], asked, est, cut) for cut in cuts)
     except (AgenticBayesError, KeyError):  # KeyError: other agents or tasks
         return None
-    if fits[own] is not est or not all(_same(one.outcomes, est, "trials") for one in fits.values()):
-        return None
-    rows = tuple(_row(fits[cut], asked, est, cut) for cut in cuts)
     metrics = tuple(attempts_words(metric) for metric in _metrics(est, asked))
     agents = tuple(map(est.agent_index, shown_agents(est, asked)))
     return ThresholdRows(rows, agents, metrics, any(one is not est for one in fits.values()))
