@@ -68,6 +68,7 @@ MEDIA = {
     **dict.fromkeys(("file", "input_file", "document", "blob", "uri"), "(file)"),
 }
 UNTYPED = ("text", "toolUse", "toolResult", "functionCall", "functionResponse", "function_call", "function_response")
+UNTYPED += ("reasoningContent",)
 """A part without a type has one of these members."""
 
 _NO_ARGUMENTS = frozenset(
@@ -94,6 +95,8 @@ WRAPPERS = (
     "inputs",
     "message",
     "update",
+    "contents",
+    "content",
 )
 CONTENT = ("content", "parts", "tool_calls", "contents", "refusal", "function_call", "tool_call_id", "audio")
 SPOKEN = (*CONTENT, "invalid_tool_calls", "additional_kwargs", "reasoning_content", "reasoning", "thinking")
@@ -141,6 +144,8 @@ class SpanMessages:
             return None
         if is_message(value):
             return [value]
+        if _are_typed(value):  # the content of a message
+            return [{"content": value}]
         if isinstance(value, list):
             if any(map(is_message, value)):
                 objects = [item for item in value if isinstance(item, (dict, list))]
@@ -261,6 +266,8 @@ class SpanMessages:
                     said.texts.append(part.text("content") or part.text("text") or "")
             case "refusal":
                 said.texts.append(part.text("refusal") or part.text("content") or "")
+            case "reasoningContent":
+                said.thoughts.append(part.mapping(kind).mapping("reasoningText").text("text") or "")
             case _ if kind in THOUGHTS:
                 said.thoughts.append(thought(part.value))
             case "toolUse":
@@ -436,6 +443,13 @@ def _are_parts(value: Any) -> bool:
         return kind in known if isinstance(kind, str) else "type" not in part and any(key in part for key in UNTYPED)
 
     return isinstance(value, list) and bool(value) and all(map(is_part, value))
+
+
+def _are_typed(value: Any) -> bool:
+    """Whether a value is certainly a list of typed parts, at least one of which says or does something."""
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in value] if isinstance(value, list) else []
+    known = {*TEXTS, *CALLS, *THOUGHTS, "refusal"}
+    return bool(kinds) and all(isinstance(kind, str) and kind in known for kind in kinds)
 
 
 def text_of(value: Any, names: Iterable[str]) -> tuple[str | None, str]:
