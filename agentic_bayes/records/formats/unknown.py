@@ -95,6 +95,16 @@ _KNOWN = (
             'json.dump(ui, open("ui_messages.json", "w"))',
         ),
     ),
+    KnownTool(
+        "a session of Google's Agent Development Kit",
+        frozenset({"appName", "events"}),
+        "Gemini contents can be read",
+        (
+            'events = json.load(open("{file}"))["events"]',
+            'contents = [event["content"] for event in events if event.get("content")]',
+            'json.dump({"contents": contents}, open("contents.json", "w"))',
+        ),
+    ),
     KnownTool("Langfuse traces without their observations", frozenset({"timestamp", "sessionId", "release"}), WITH_ALL),
     KnownTool(
         "a log of Bedrock's model invocations",

@@ -167,8 +167,11 @@ class SpanMessages:
                 value = {**value, key: drafts[:1]}
         for key in WRAPPERS:
             if value.get(key) and (found := self._raw(value[key], depth + 1)) is not None:
-                if isinstance(instructions := value.get("instructions") or value.get("system"), str):
-                    found = [{"role": "system", "content": instructions}, *found]
+                config = value.get("config")
+                told = value.get("instructions") or value.get("system")
+                told = told or (config.get("system_instruction") if isinstance(config, dict) else None)
+                if isinstance(told, str):
+                    found = [{"role": "system", "content": told}, *found]
                 return found
         return None
 
@@ -278,7 +281,8 @@ class SpanMessages:
                 said.add_call(self.named_call(used, call_id(used, "id"), "args", "arguments"))
             case "toolResult":
                 used = part.mapping(kind)
-                said.results.append(tool_message(plain(used.raw("content")), call_id(used, "toolUseId")))
+                value = _failed(plain(used.raw("content")), used.raw("status") == "error")
+                said.results.append(tool_message(value, call_id(used, "toolUseId")))
             case "functionResponse" | "function_response":
                 used = part.mapping(kind)
                 said.results.append(tool_message(used.raw("response"), call_id(used, "id"), used.name("name")))
@@ -292,7 +296,8 @@ class SpanMessages:
                 identity, *keys = RESULTS[kind]
                 result = next((part.raw(key) for key in keys if key in part), "")
                 tool = part.raw("name") if isinstance(part.raw("name"), str) else None
-                said.results.append(tool_message(plain(result), call_id(part, identity, "id"), tool))
+                value = _failed(plain(result), part.raw("is_error") is True)
+                said.results.append(tool_message(value, call_id(part, identity, "id"), tool))
             case _ if kind.endswith("_call_output"):
                 said.results.append(tool_message(plain(part.raw("output")), call_id(part, "call_id", "id")))
             case _ if kind.endswith("_call"):
@@ -383,6 +388,10 @@ def plain(result: Any) -> Any:
     if len(result) == 1 and result[0].keys() == {"json"}:
         return result[0]["json"]
     return result
+
+
+def _failed(result: Any, failed: bool) -> Any:
+    return {"status": "error", "content": result} if failed else result
 
 
 def _unwrapped(value: Any) -> Any:
