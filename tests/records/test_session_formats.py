@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -388,6 +389,38 @@ class TestTrajectories:
         assert turn.assistant.endswith("+20 C\n")
         assert turn.metadata["reasoning"] == ["I look for it.", "Now I read it.", "Done."]
 
+    def test_what_ends_a_run_of_swe_agent_is_no_call_of_the_agent_and_a_recovered_step_is_no_error(self, read):
+        """SWE-agent writes the step itself that ends a run at its limit; a step of smolagents may fail in parsing."""
+        step = {"action": "ls\n", "observation": "a", "thought": "look"}
+        end = {"action": "exit_cost", "observation": "", "thought": "Exit due to cost limit"}
+        asked = {"role": "user", "content": "Fix it"}
+        info = {"exit_status": "submitted (exit_cost)", "submission": "diff"}
+        found = read([{"trajectory": [step, end], "history": [asked], "info": info}], "x.traj")
+        (turn,) = found.conversation
+        assert (turn.assistant, names(turn)) == ("diff", ["ls"])
+        steps = [
+            {"task": "How warm?", "task_images": None},
+            {"step_number": 1, "model_output": "?", "action_output": None, "error": {"message": "no code"}},
+            {"step_number": 2, "model_output": "", "action_output": "4 C", "is_final_answer": True},
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            (turn,) = read(steps).conversation
+        assert (turn.assistant, turn.error, names(turn)) == ("4 C", None, [])
+
+    def test_a_result_of_atif_that_names_none_of_several_calls_is_not_lost(self, read):
+        """Terminus writes one for all commands of a step."""
+        made = [{"tool_call_id": c, "function_name": "bash", "arguments": {"keys": c}} for c in ("ls", "pwd")]
+        steps = [
+            {"step_id": 1, "source": "user", "message": "?"},
+            {"step_id": 2, "source": "agent", "message": "", "tool_calls": made}
+            | {"observation": {"results": [{"source_call_id": None, "content": "a\n/app"}]}},
+            {"step_id": 3, "source": "agent", "message": "Done."},
+        ]
+        with pytest.warns(DoubtfulRecords, match="names none of the several calls of its step"):
+            found = read([{"schema_version": "ATIF-v1.4", "agent": {"name": "t", "version": "2"}, "steps": steps}])
+        assert calls(found.conversation[0]) == [("bash", {"keys": "ls"}, "a\n/app"), ("bash", {"keys": "pwd"}, None)]
+
     def test_a_run_of_swe_agent_without_a_submission_says_how_it_ended(self, tmp_path):
         """A budget that ran out is the agent's, a broken environment is not."""
         raw = json.loads(next((FILES / "swe_agent").rglob("*.traj")).read_text("utf-8"))
@@ -430,6 +463,30 @@ class TestTrajectories:
 
 class TestRunFolders:
     """Harbor and Terminal-Bench."""
+
+    def test_what_tools_write_next_to_their_logs_does_not_refuse_the_folder(self, tmp_path):
+        """Indexes, patches and listings hold no log; a log of that name is read all the same."""
+        shutil.copytree(CLAUDE, tmp_path / "projects")
+        shutil.copy(CODEX / "rollout.jsonl", tmp_path)
+        aside = {
+            "projects/sessions-index.json": {"version": 1, "entries": []},
+            f"projects/{SESSION.stem}/subagents/agent-1.meta.json": {"agentType": "general-purpose"},
+            f"projects/{SESSION.stem}/subagents/workflows/journal.jsonl": {"type": "started", "agentId": "1"},
+            "session_index.jsonl": {"id": "1", "thread_name": "x"},
+            "swe/preds.json": {"x__1": {"model_patch": "diff"}},
+            "inspect/logs.json": {"a.eval": {"status": "success"}},
+            "inspect/eval-set.json": {"eval_set_id": "x"},
+        }
+        for name, content in aside.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(json.dumps(content), "utf-8")
+        (tmp_path / "history.jsonl").write_text('{"session_id":"1","ts":1,"text":"hi"}\n', "utf-8")
+        assert [one.metadata["format"] for one in ab.read_conversations(tmp_path)] == ["claude-code", "codex"]
+        log = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]}
+        (tmp_path / "history.jsonl").write_text(json.dumps(log), "utf-8")
+        assert len(list(ab.read_conversations(tmp_path))) == 3
+        with pytest.raises(RecordsError, match="unknown format: an object with the keys 'eval_set_id'"):
+            ab.read_conversations(tmp_path / "inspect" / "eval-set.json")
 
     @pytest.mark.parametrize("path", [JOB, JOB / "result.json"])
     def test_a_job_of_harbor_is_its_trials(self, path):

@@ -39,7 +39,7 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
 
 
 def _without_ids(messages: Iterable[Message], called: set[str]) -> Iterable[Message]:
-    """Messages without ids like ``weather_1``: they number the parts of a message, so a result may have another call's."""
+    """Messages without ids like ``weather_1``: they number parts, so a result may have that of another call."""
     for message in messages:
         calls = [replace(call, id=None) if _names(call.id) == call.name else call for call in message.calls]
         tool = _names(message.answers)
