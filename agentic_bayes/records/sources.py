@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -28,6 +29,19 @@ LOOKED_FOR = (*SUFFIXES, ".eval", swe_agent.SUFFIX)
 """File name endings that are read from a folder; Inspect logs end in ``.eval``, those of SWE-agent in ``.traj``."""
 
 _KEPT = 1000
+# what tools write next to their logs and holds none, by its name and how it begins
+_ASIDE = {
+    re.compile(name): re.compile(begin)
+    for name, begin in {
+        r"preds\.json|all_preds\.jsonl": rb'"model_patch"',  # SWE-agent, mini-SWE-agent
+        r"sessions-index\.json": rb'"entries"',  # Claude Code
+        r"journal\.jsonl|.*\.meta\.json": rb'"agent(Id|Type)"',  # its sub-agents
+        r"history\.jsonl": rb'\A\{"session_id":"[^"]*","ts":\d+,"text":',  # Codex
+        r"session_index\.jsonl": rb'"thread_name"',
+        r"eval-set\.json": rb'"eval_set_id"',  # Inspect
+        r"logs\.json|listing\.json": rb'\A\s*\{\s*"[^"]+\.(eval|json)":\s*\{',
+    }.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,9 @@ def find_sources(
                 listed.add(found)
     if empty:
         raise InvalidArgument("paths must name at least one file, got none")
+    aside = {real for real, name in names.items() if name in listed and _is_aside(name)}
+    if len(aside) < len(names):
+        names = {real: name for real, name in names.items() if real not in aside}
     requests = batches.halves_of(list(names.values()))
     results = {name for one in requests.values() for name in one}
     formats = _without_parts([name for name in names.values() if name not in results], format)
@@ -163,6 +180,19 @@ def _files_in(folder: str) -> list[str]:
         if path.name.lower().endswith(LOOKED_FOR) and not hidden and not path.is_dir():
             found.append(str(path))
     return sorted(found)
+
+
+def _is_aside(name: str) -> bool:
+    """Whether a file is none of a tool's logs, though it lies among them."""
+    file = os.path.basename(name)
+    begin = next((begin for named, begin in _ASIDE.items() if named.fullmatch(file)), None)
+    if begin is None or not os.path.isfile(name):
+        return False
+    try:
+        with open(name, "rb") as stream:
+            return begin.search(stream.read(4096)) is not None
+    except OSError:
+        return False
 
 
 def _does_not_exist(path: Path) -> str:

@@ -207,6 +207,72 @@ def test_a_file_that_a_tool_wrote_is_read_call_by_call(name):
     assert {conversation.metadata["format"] for conversation in found} == {name.partition("/")[0]}
 
 
+ASK, ANSWER = {"role": "user", "content": "?"}, {"type": "text", "text": "!"}
+NEWER = {
+    "searchResult and guardContent of Converse": {
+        "messages": [
+            {"role": "user", "content": [{"guardContent": {"text": {"text": "?"}}}, {"searchResult": {"title": "t"}}]},
+            {"role": "assistant", "content": [{"text": "!"}]},
+        ]
+    },
+    "Bedrock's log of a call in Anthropic's form": {
+        "operation": "InvokeModel",
+        "input": {"inputBodyJson": {"anthropic_version": "v", "messages": [ASK]}},
+        "output": {"outputBodyJson": {"type": "message", "role": "assistant", "content": [ANSWER]}},
+    },
+    "compaction of Anthropic": {
+        "system": "s",
+        "messages": [ASK, {"role": "assistant", "content": [{"type": "compaction", "content": "…"}, ANSWER]}],
+    },
+    "toolCall and toolResponse of Gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "?"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"toolCall": {"id": "1", "toolType": "SEARCH", "args": {"q": "x"}}},
+                    {"toolResponse": {"id": "1", "toolType": "SEARCH", "response": "y"}},
+                    {"text": "!"},
+                ],
+            },
+        ]
+    },
+    "tool_search_output of OpenAI": {
+        "input": "?",
+        "output": [
+            {"type": "tool_search_call", "id": "a", "call_id": "b", "arguments": {"q": "x"}},
+            {"type": "tool_search_output", "id": "c", "call_id": "b", "tools": []},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "!"}]},
+        ],
+    },
+    "calls of the first versions of AutoGen 0.4": {
+        "messages": [
+            {"type": "TextMessage", "source": "user", "content": "?"},
+            {
+                "type": "ToolCallMessage",
+                "source": "a",
+                "content": [{"id": "1", "name": "f", "arguments": '{"q": "x"}'}],
+            },
+            {"type": "ToolCallResultMessage", "source": "a", "content": [{"call_id": "1", "content": "y"}]},
+            {"type": "TextMessage", "source": "a", "content": "!", "models_usage": None},
+        ]
+    },
+}
+CALLED = {"gemini": ("search", "y"), "openai": ("tool_search", []), "autogen": ("f", "y")}
+
+
+@pytest.mark.filterwarnings("ignore:.*compaction")
+@pytest.mark.parametrize("what", NEWER)
+def test_kinds_of_parts_that_came_later_or_earlier_are_read(load, what):
+    """The answer is what was said, each call has its result, and nothing of them gets into either."""
+    (found,) = load(NEWER[what])
+    (turn,) = found.conversation
+    assert (turn.query.split("\n")[0], turn.assistant, turn.error) == ("?", "!", None)
+    made = [(call.tool_name, call.parameters, call.result) for call in turn.agentic.tools_used]
+    name, result = CALLED.get(found.metadata["format"], (None, None))
+    assert made == ([(name, {"q": "x"}, result)] if name else [])
+
+
 def test_what_stands_next_to_the_messages_is_kept():
     """System text is the context; offered tools, model, tokens, task and score are where they belong."""
     (found,) = read_conversations(FILES / "anthropic/request_reply.json")

@@ -41,6 +41,11 @@ def reading(path, **options):
 
 
 SPOKEN_WEATHER = TURN[:2]
+IN_ADK = (
+    "Oslo and Rome?",
+    "Oslo 4 C, Rome 20 C.",
+    *((*call[:2], {"result": call[2]}) for call in (WEATHER, IN_ROME)),
+)
 EXAMPLES = [f"00000000-0000-0000-0000-00000000000{n}" for n in (1, 2)]
 
 READINGS = {
@@ -87,6 +92,23 @@ READINGS = {
             ("How warm in Oslo?", '{"degrees":4}', ("final_result", {"degrees": 4}, "no result")),
         )
     ],
+    # the requests stand in attributes of its own, the results once more in a span "(merged tools)"
+    "otel/otel_adk.jsonl": [("weather_bot", "s1", None, IN_ADK)],
+    # results with the made-up id of another call
+    "otel/otel_adk_semconv.jsonl": [("weather_bot", "s1", None, IN_ADK)],
+    "otel/otel_strands.jsonl": [
+        (
+            "Strands Agents",
+            "s1",
+            None,
+            (
+                "Oslo and Rome?",
+                "Oslo 4 C, Rome unknown.\n",
+                WEATHER,
+                (*IN_ROME[:2], {"status": "error", "content": "Error: down"}),
+            ),
+        )
+    ],
     "otel/ai_sdk.jsonl": [("wx-agent", "oslo", None, TURN)],
     "langsmith/langsmith_run.json": [("langsmith_run", "01a2222e-7766-74bc-a278-86812b3c07f3", None, TURN)],
     "langsmith/langchain_runs.jsonl": [("wx", "both", None, BOTH)],
@@ -125,6 +147,60 @@ READINGS = {
 def test_a_file_that_a_tool_wrote_is_read_as_it_happened(name):
     """Each call once, with its result; the answer is the last thing said to the user."""
     assert reading(name) == READINGS[name]
+
+
+ASKED = {"role": "user", "content": "Warm?"}
+MADE = {"type": "tool_use", "id": "c", "name": "weather", "input": {"city": "Oslo"}}
+TOLD = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "4 C"}]}
+IN_GEMINI = [
+    {"role": "user", "parts": [{"text": "Warm?"}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {"city": "Oslo"}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "weather", "response": "4 C"}}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        # a request and a reply of Gemini, a content alone
+        (
+            [{"contents": IN_GEMINI[:1]}, {"contents": IN_GEMINI}],
+            [{"candidates": [{"content": IN_GEMINI[1]}]}, {"role": "model", "parts": [{"text": "4 C."}]}],
+        ),
+        # blocks of Anthropic without their message
+        (
+            [[ASKED], [ASKED, {"role": "assistant", "content": [MADE]}, TOLD]],
+            [{"role": "assistant", "content": [MADE]}, [{"type": "text", "text": "4 C."}]],
+        ),
+    ],
+)
+def test_what_a_model_was_given_and_gave_is_read_in_the_form_of_any_provider(tmp_path, asked, said):
+    """A call or an answer in a generation of Langfuse does not vanish because its form is that of another provider."""
+    about = {"traceId": "t", "type": "GENERATION", "endTime": None}
+    times = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z")
+    rows = [
+        {**about, "id": time, "startTime": time, "input": given, "output": returned}
+        for time, given, returned in zip(times, asked, said, strict=True)
+    ]
+    (tmp_path / "rows.json").write_text(json.dumps(rows), "utf-8")
+    ((*_, turn),) = reading(tmp_path / "rows.json")
+    assert turn == ("Warm?", "4 C.", WEATHER)
+
+
+def test_a_tool_of_langchain_that_failed_is_the_call_that_was_asked_for(tmp_path):
+    """Its arguments are text as Python writes it, and it returned nothing that names the call."""
+    call = {"name": "weather", "args": {"city": "Oslo"}, "id": "c", "type": "tool_call"}
+    reply = {"type": "ai", "content": "", "tool_calls": [call]}
+    run = {"trace_id": "t", "parent_run_id": None, "extra": {}, "name": "weather"}
+    runs = [
+        {**run, "id": "a", "run_type": "llm", "start_time": "2026-01-01T00:00:00", "error": None}
+        | {"inputs": {"messages": [ASKED]}, "outputs": reply},
+        {**run, "id": "b", "run_type": "tool", "start_time": "2026-01-01T00:00:01", "error": "down"}
+        | {"inputs": {"input": "{'city': 'Oslo'}"}, "outputs": None},
+    ]
+    (tmp_path / "runs.json").write_text(json.dumps(runs), "utf-8")
+    ((*_, turn),) = reading(tmp_path / "runs.json")
+    assert turn == ("Warm?", None, (*WEATHER[:2], {"error": "down"}))
 
 
 def test_feedback_is_a_score_and_the_outputs_of_the_example_are_the_reference():

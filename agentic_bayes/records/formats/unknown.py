@@ -30,6 +30,9 @@ _WHOLE = (
     "save the whole reply, with its request's messages "
     "(stream.get_final_message() of Anthropic's SDK, stream.get_final_response() of OpenAI's)"
 )
+_WHOLE_OF_BEDROCK = "save the whole message as the last of its request's `messages`"
+WITH_ALL = "get each trace with its observations, which hold the calls: langfuse.api.trace.get(trace_id)"
+"""What to do about Langfuse traces that hold only ids."""
 _MARKUP = re.compile(r"\s*<(\?xml|!DOCTYPE|[A-Za-z]+[ >/])")
 _YAML = re.compile(r"\s*(---|- |[\w.-]+:(\s|$))")
 _SHOWN = 8
@@ -82,6 +85,34 @@ _KNOWN = (
         frozenset({"object", "span_data"}),
         'it may be read with format="agents-sdk" (--format agents-sdk)',
     ),
+    KnownTool(
+        "messages of Pydantic AI",
+        frozenset({"parts", "kind"}),
+        "UI messages of the Vercel AI SDK can be read, which Pydantic AI writes, too",
+        (
+            'messages = ModelMessagesTypeAdapter.validate_json(open("{file}").read())',
+            "ui = [m.model_dump(mode='json', by_alias=True) for m in VercelAIAdapter.dump_messages(messages)]",
+            'json.dump(ui, open("ui_messages.json", "w"))',
+        ),
+    ),
+    KnownTool(
+        "a session of Google's Agent Development Kit",
+        frozenset({"appName", "events"}),
+        "Gemini contents can be read",
+        (
+            'events = json.load(open("{file}"))["events"]',
+            'contents = [event["content"] for event in events if event.get("content")]',
+            'json.dump({"contents": contents}, open("contents.json", "w"))',
+        ),
+    ),
+    KnownTool("Langfuse traces without their observations", frozenset({"timestamp", "sessionId", "release"}), WITH_ALL),
+    KnownTool(
+        "a log of Bedrock's model invocations",
+        frozenset({"schemaType", "operation", "modelId"}),
+        "it can be read if it holds a whole request and its whole reply (inputBodyJson, outputBodyJson) "
+        "of Converse or in Anthropic's form; of a stream, save the whole reply",
+    ),
+    KnownTool("the events of a reply that Bedrock streamed", frozenset({"messageStart"}), _WHOLE_OF_BEDROCK),
     KnownTool("a Jaeger trace", frozenset({"traceID", "spans"}), "OpenTelemetry spans (OTLP in JSON) can be read"),
     KnownTool(
         "evidence of agentic-bayes",

@@ -177,7 +177,7 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
             begin, after = holder, [message for message in messages[holder:] if message.role == "assistant"]
     answer = paragraphs(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
-    error = next((message.error for message in reversed(messages) if message.error), None)
+    error = _ended_by(messages)
     if error is None and last and not any(message.role == "assistant" for message in after):
         error = NO_ANSWER + (f": {unanswered(pending)}" if pending else "")
     metadata: dict[str, Any] = {"before_calls": before} if before else {}
@@ -196,6 +196,14 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
         **({"error": error} if error else {}),
         **({"metadata": metadata} if metadata else {}),
     }
+
+
+def _ended_by(messages: Sequence[Message]) -> str | None:
+    """The error that ended a turn; one after which the agent went on did not."""
+    for message in reversed(messages):
+        if message.error or message.calls or (message.role == "assistant" and message.text.strip()):
+            return message.error
+    return None
 
 
 def unanswered(names: Sequence[str]) -> str:

@@ -57,6 +57,8 @@ def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
             inner = error.get("error") if isinstance(error, dict) else None
             members["error"] = inner if isinstance(inner, dict) else error or f"the request was {result['type']}"
     request, response = about.get("request"), about.get("response")
+    if isinstance(about.get("input"), dict) and isinstance(about.get("output"), dict):  # an invocation log of Bedrock
+        request, response = about["input"].get("inputBodyJson"), about["output"].get("outputBodyJson")
     if isinstance(request, dict) and isinstance(request.get("messages"), list) and is_reply(response):
         members |= {**request, "reply": response}
     return {key: value for key, value in members.items() if value is not None}

@@ -55,10 +55,10 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     usage = event.mapping("models_usage")
     tokens = usage.whole("prompt_tokens") or 0, usage.whole("completion_tokens") or 0
     match kind:
-        case "ToolCallRequestEvent":
+        case "ToolCallRequestEvent" | "ToolCallMessage":
             calls = [named_call(call, "id", "arguments") for call in event.mappings("content", required=True)]
             log.add(Message("assistant", calls=calls, tokens=tokens), path)
-        case "ToolCallExecutionEvent":
+        case "ToolCallExecutionEvent" | "ToolCallResultMessage":
             for result in event.mappings("content", required=True):
                 text: Any = result.text("content") or ""
                 if result.raw("is_error") is True:

@@ -15,7 +15,8 @@ from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
 
 NAME = "bedrock"
-KINDS = ("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "audio", "citationsContent")
+MEDIA = {**{kind: kind for kind in ("image", "document", "video", "audio")}, "searchResult": "search_result"}
+KINDS = ("text", "toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent", *MEDIA)
 IGNORED = frozenset({"cachePoint"})
 MARKS = frozenset(f"content:{kind}" for kind in ("toolUse", "toolResult", "reasoningContent", "citationsContent"))
 """What only messages of this format hold."""
@@ -100,8 +101,10 @@ def _typed(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
         case "citationsContent":
             for piece in part.mapping("citationsContent").mappings("content"):
                 yield {"type": "text", "text": piece.text("text")}
-        case "image" | "document" | "video" | "audio":
-            yield {"type": kind}
+        case "guardContent" if "text" in part.mapping(kind):
+            yield {"type": "text", "text": part.mapping(kind).mapping("text").text("text")}
+        case _ if kind in MEDIA:
+            yield {"type": MEDIA[kind]}
         case _ if kind not in IGNORED:
             unknown_part(part, kind, log.doubt)
             yield {"type": "text", "text": f"[{kind[:40]}]"}

@@ -22,6 +22,8 @@ SYSTEM = ("systemInstruction", "system_instruction")
 CODE = "code_execution"
 """The name under which code that the model ran is a call."""
 
+_KINDS = frozenset({"text", "inlineData", "fileData", "functionCall", "functionResponse", "toolCall", "toolResponse"})
+_KINDS |= {"executableCode", "codeExecutionResult"}
 # members of a part that say nothing by themselves
 _ABOUT = frozenset({"thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution"})
 _OF_A_REPLY = ("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version")
@@ -42,11 +44,11 @@ def recognises(shape: Shape) -> bool:
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether this is certainly a message: its parts have no type."""
+    """Whether this is certainly a message: its parts have no type, and a member that parts have."""
     listed = value.get("parts") if isinstance(value, dict) else None
     if not isinstance(listed, list) or not listed or str(value.get("role") or "user") not in ROLES:
         return False
-    return all(isinstance(part, dict) and "type" not in part and "kind" not in part for part in listed)
+    return all(isinstance(part, dict) and "type" not in part and _KINDS & set(map(_camel, part)) for part in listed)
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
@@ -145,6 +147,12 @@ def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
                     response = response[key]
             about = {"tool_use_id": inner.raw("id"), "name": inner.raw("name"), "is_error": failed}
             yield {"type": "json_tool_result", **about, "content": response}
+        case "toolCall":  # Google's own tools
+            about = {"id": inner.raw("id"), "name": _tool(inner), "input": inner.raw("args")}
+            yield {"type": "server_tool_use", **about}
+        case "toolResponse":
+            about = {"tool_use_id": inner.raw("id"), "name": _tool(inner)}
+            yield {"type": "json_tool_result", **about, "content": inner.raw("response")}
         case "executableCode":
             arguments = {key: inner.raw(key) for key in ("code", "language") if key in inner}
             yield {"type": "server_tool_use", "id": inner.raw("id"), "name": CODE, "input": arguments}
@@ -158,6 +166,10 @@ def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
         case _:
             unknown_part(part, kind, log.doubt)
             yield {"type": "text", "text": f"[{kind[:40]}]"}
+
+
+def _tool(call: Fields) -> str:
+    return (call.text("toolType") or "tool").lower()
 
 
 def _take_reply(about: Fields, log: MessageLog) -> None:

@@ -88,6 +88,10 @@ def _is_reply(choices: Any) -> bool:
 
 def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
     """Where and why this is only a request or only a reply; None if it may be a conversation."""
+    if about.get("previous_response_id"):
+        return (
+            "previous_response_id",
+        ), "continues another response: put that one's `input` and `output` before `input`"
     if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
         return None
     reply = "holds a reply without its request: add the request's {}"
@@ -159,6 +163,8 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
         log.add_call(_with_ids(ChatCall(item.name("name", required=True) or "?", arguments), item), path)
     elif kind.endswith(OUTPUT):
         _result(item, log)
+    elif kind == "tool_search_output":
+        log.add(tool_message(item.sequence("tools"), item.identity("call_id")), path)
     elif kind.endswith(CALL):
         _call_of_the_service(item, kind, log)
     elif kind == "reasoning":

@@ -25,6 +25,7 @@ _VERSION = "ATIF-"
 # a call that ends the run: no result need follow
 _ENDS = frozenset({"mark_task_complete", "submit", "finish", "final_answer"})
 _DEEPEST = 8
+SEVERAL = "a result names none of the several calls of its step, so it was given to the first of them"
 
 
 def recognises(shape: Shape) -> bool:
@@ -138,8 +139,10 @@ class _Steps:
             identity = result.identity("source_call_id")
             for reference in result.mappings("subagent_trajectory_ref"):
                 self._sub_agent(reference, depth)
-            if identity is None and len(open_calls) == 1:
-                identity = open_calls[0].id
+            if identity is None and open_calls:
+                if len(open_calls) > 1:
+                    self.session.log.doubt((), SEVERAL)
+                identity = open_calls.pop(0).id
             if identity is None:
                 self.session.other("observation without a call")
             else:

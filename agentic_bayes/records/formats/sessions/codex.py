@@ -226,6 +226,10 @@ def _take_event(event: Fields, session: SessionLog, where: str) -> None:
         case "error":
             session.add(Message("assistant", error=event.text("message") or "error"))
         case "turn.completed":
+            while (
+                session.log.messages and session.log.messages[-1].error
+            ):  # said on the way, like "Reconnecting... 1/5"
+                session.log.messages.pop()
             usage = event.mapping("usage")
             session.about["tokens"] = {side: usage.whole(f"{side}_tokens") or 0 for side in ("input", "output")}
         case kind:

@@ -35,7 +35,7 @@ _MEANINGFUL = frozenset(
 _HARNESS = re.compile(
     r"\s*(<(local-command-|command-name|command-message|system-reminder|task-notification|bash-std|bash-input"
     r"|user-memory-|environment_context|user_instructions|permissions instructions|turn_aborted|skills?_instructions"
-    r"|subagent_notification|user_shell_command|skill>|collaboration_mode|personality_spec|model_switch)"
+    r"|subagent_notification|user_shell_command|user_action|skill>|collaboration_mode|personality_spec|model_switch)"
     r"|# AGENTS\.md instructions|This session is being continued from a previous conversation)"
 )
 

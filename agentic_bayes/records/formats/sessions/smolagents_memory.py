@@ -86,8 +86,10 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     results = _observations(observed or "", max(len(others), 1))
     if observed and len(others) > 1 and results[0] == observed:
         session.log.doubt((), "calls of one step share one text of observations: each call has the whole text")
+    if not others and failed is not None:
+        session.add(Message("assistant", error=failed), step.path)
     # the result of a step without calls belongs to none
-    ids = [call.id for call in others] or ([] if calls else [f"step {step.raw('step_number')}"])
+    ids = [call.id for call in others] or ([] if calls or failed else [f"step {step.raw('step_number')}"])
     for number, identity in enumerate(ids):
         if failed is not None:
             content: Any = {"status": "error", "content": failed}

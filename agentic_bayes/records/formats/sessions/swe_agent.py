@@ -28,6 +28,7 @@ SUFFIX = ".traj"
 
 # how runs end that say nothing about the agent
 _NOT_THE_AGENT = ("exit_environment_error", "exit_api", "exit_error", "skipped")
+_EXITS = frozenset(f"exit_{why}" for why in ("cost", "context", "format", "error", "api", "environment_error"))
 _COMMAND = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _WORD = re.compile(r"\s*([A-Za-z_][\w-]*)")
 _SHELL = "bash"
@@ -120,6 +121,9 @@ def _take_steps(run: Fields, session: SessionLog) -> None:
         reply = called[number] if len(called) == len(steps) else None
         thought, action = step.text("thought") or "", step.text("action") or ""
         calls = [chat_call(call) for call in reply.mappings("tool_calls")] if reply else []
+        if action.strip() in _EXITS:  # SWE-agent's own doing
+            session.other(action.strip())
+            continue
         if not calls and action.strip():
             word = _WORD.match(action)
             calls = [ChatCall(word[1] if word else _SHELL, {"command": action.rstrip("\n")}, f"step {number}")]

@@ -11,6 +11,7 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.unknown import WITH_ALL
 from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -68,6 +69,9 @@ def _take(item: Fields, traces: Traces, *, keeps_raw: bool) -> None:
         listed = [item]
     else:
         identity = about.name("id", required=True)
+        if any(isinstance(one, str) for one in item.sequence("observations")):
+            item.faults.add(("observations",), f"holds only ids; {WITH_ALL}")
+            return
         listed = item.mappings("observations")
     if not isinstance(identity, str):
         item.faults.add(("traceId",), f"must be text, got {short(identity)}")

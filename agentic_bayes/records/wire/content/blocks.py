@@ -94,6 +94,8 @@ def _take_answer(message: Fields, log: MessageLog) -> None:
             ends_with_result = True
         elif kind in THOUGHTS:
             thoughts += thought_texts(block)
+        elif kind == "compaction":
+            log.doubt(block.path, "summaries of what was said before (compaction) were left out")
         else:
             if kind and kind != "text" and kind not in MARKS:
                 unknown_part(block, kind, log.doubt)

@@ -68,6 +68,7 @@ MEDIA = {
     **dict.fromkeys(("file", "input_file", "document", "blob", "uri"), "(file)"),
 }
 UNTYPED = ("text", "toolUse", "toolResult", "functionCall", "functionResponse", "function_call", "function_response")
+UNTYPED += ("reasoningContent",)
 """A part without a type has one of these members."""
 
 _NO_ARGUMENTS = frozenset(
@@ -94,6 +95,8 @@ WRAPPERS = (
     "inputs",
     "message",
     "update",
+    "contents",
+    "content",
 )
 CONTENT = ("content", "parts", "tool_calls", "contents", "refusal", "function_call", "tool_call_id", "audio")
 SPOKEN = (*CONTENT, "invalid_tool_calls", "additional_kwargs", "reasoning_content", "reasoning", "thinking")
@@ -141,6 +144,8 @@ class SpanMessages:
             return None
         if is_message(value):
             return [value]
+        if _are_typed(value):  # the content of a message
+            return [{"content": value}]
         if isinstance(value, list):
             if any(map(is_message, value)):
                 objects = [item for item in value if isinstance(item, (dict, list))]
@@ -162,8 +167,11 @@ class SpanMessages:
                 value = {**value, key: drafts[:1]}
         for key in WRAPPERS:
             if value.get(key) and (found := self._raw(value[key], depth + 1)) is not None:
-                if isinstance(instructions := value.get("instructions") or value.get("system"), str):
-                    found = [{"role": "system", "content": instructions}, *found]
+                config = value.get("config")
+                told = value.get("instructions") or value.get("system")
+                told = told or (config.get("system_instruction") if isinstance(config, dict) else None)
+                if isinstance(told, str):
+                    found = [{"role": "system", "content": told}, *found]
                 return found
         return None
 
@@ -261,6 +269,8 @@ class SpanMessages:
                     said.texts.append(part.text("content") or part.text("text") or "")
             case "refusal":
                 said.texts.append(part.text("refusal") or part.text("content") or "")
+            case "reasoningContent":
+                said.thoughts.append(part.mapping(kind).mapping("reasoningText").text("text") or "")
             case _ if kind in THOUGHTS:
                 said.thoughts.append(thought(part.value))
             case "toolUse":
@@ -271,7 +281,8 @@ class SpanMessages:
                 said.add_call(self.named_call(used, call_id(used, "id"), "args", "arguments"))
             case "toolResult":
                 used = part.mapping(kind)
-                said.results.append(tool_message(plain(used.raw("content")), call_id(used, "toolUseId")))
+                value = _failed(plain(used.raw("content")), used.raw("status") == "error")
+                said.results.append(tool_message(value, call_id(used, "toolUseId")))
             case "functionResponse" | "function_response":
                 used = part.mapping(kind)
                 said.results.append(tool_message(used.raw("response"), call_id(used, "id"), used.name("name")))
@@ -285,7 +296,8 @@ class SpanMessages:
                 identity, *keys = RESULTS[kind]
                 result = next((part.raw(key) for key in keys if key in part), "")
                 tool = part.raw("name") if isinstance(part.raw("name"), str) else None
-                said.results.append(tool_message(plain(result), call_id(part, identity, "id"), tool))
+                value = _failed(plain(result), part.raw("is_error") is True)
+                said.results.append(tool_message(value, call_id(part, identity, "id"), tool))
             case _ if kind.endswith("_call_output"):
                 said.results.append(tool_message(plain(part.raw("output")), call_id(part, "call_id", "id")))
             case _ if kind.endswith("_call"):
@@ -378,6 +390,10 @@ def plain(result: Any) -> Any:
     return result
 
 
+def _failed(result: Any, failed: bool) -> Any:
+    return {"status": "error", "content": result} if failed else result
+
+
 def _unwrapped(value: Any) -> Any:
     """A message without the wrapping of LangChain's dumps, and of replies that hold one message."""
     if not isinstance(value, dict):
@@ -436,6 +452,13 @@ def _are_parts(value: Any) -> bool:
         return kind in known if isinstance(kind, str) else "type" not in part and any(key in part for key in UNTYPED)
 
     return isinstance(value, list) and bool(value) and all(map(is_part, value))
+
+
+def _are_typed(value: Any) -> bool:
+    """Whether a value is certainly a list of typed parts, at least one of which says or does something."""
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in value] if isinstance(value, list) else []
+    known = {*TEXTS, *CALLS, *THOUGHTS, "refusal"}
+    return bool(kinds) and all(isinstance(kind, str) and kind in known for kind in kinds)
 
 
 def text_of(value: Any, names: Iterable[str]) -> tuple[str | None, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from typing import Any
 
 from agentic_bayes.records.wire.chat import ChatCall, Message
@@ -9,7 +11,8 @@ from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of, plain, text_of
 from agentic_bayes.records.wire.tracing.spans import Span
 
-_ASKED = ("input", "question", "query", "prompt", "message", "content", "text")
+_ASKED = ("input", "question", "query", "prompt", "message", "content", "contents", "text")
+_LONGEST = 1_000_000  # characters of arguments written as Python
 _SAID = ("output", "answer", "response", "result", "final_output", "message", "content", "text")
 
 
@@ -37,8 +40,10 @@ def _new(said: list[Message]) -> list[Message]:
 
 def take_call(span: Span, name: Any, arguments: Any, result: Any, identity: str | None, messages: SpanMessages) -> None:
     """Read a tool's own span."""
-    packed = json_of(arguments) if isinstance(arguments, str) else None
-    arguments = arguments if packed is None else packed
+    arguments = _arguments(arguments)
+    if isinstance(arguments, dict) and arguments.keys() == {"input"}:  # LangChain's callbacks give a text
+        inner = _arguments(arguments["input"])
+        arguments = inner if isinstance(inner, dict) else arguments
     if isinstance(arguments, (list, int, float)) and not isinstance(arguments, bool):
         arguments = {"args": arguments}
     source = Fields({"name": name or "?", "arguments": arguments}, ("input",), messages.faults)
@@ -49,6 +54,19 @@ def take_call(span: Span, name: Any, arguments: Any, result: Any, identity: str 
         span.result = (fitting(value, ("output",), messages.faults),)
     elif span.error is not None:
         span.result = ({"error": span.error},)
+
+
+def _arguments(value: Any) -> Any:
+    """Arguments that are written as JSON or, by LangChain, as Python writes an object."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
+        return value
+    if (packed := json_of(value)) is not None:
+        return packed
+    try:
+        found = json.loads(json.dumps(ast.literal_eval(value.strip()))) if len(value) <= _LONGEST else None
+        return found if isinstance(found, dict) else value
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return value
 
 
 def _result(result: Any) -> tuple[str | None, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.spans.otel.adk import MERGED
 from agentic_bayes.records.formats.spans.otel.attributes import Event, RawSpan
 from agentic_bayes.records.wire.chat import Message, Role
 from agentic_bayes.records.wire.fields import Fields, fitting
@@ -25,6 +26,7 @@ _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(
         (
             "create_agent",
+            "execute_event_loop_cycle",
             "embeddings",
             "embedding",
             "retrieval",
@@ -67,6 +69,8 @@ def kind_of(raw: RawSpan, span: Span) -> SpanKind:
     said = any(event.name in SAYS_MORE for event in raw.events)
     if not names and not said:
         return "none"
+    if attributes.get("gen_ai.tool.name") == MERGED:
+        return "step"
     if isinstance(operation, str) and operation:
         if operation in _KINDS:
             return _KINDS[operation]

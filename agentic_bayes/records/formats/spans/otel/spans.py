@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_bayes.records.formats.spans.otel import genai, openinference, products, traceloop
+from agentic_bayes.records.formats.spans.otel import adk, genai, openinference, products, traceloop
 from agentic_bayes.records.formats.spans.otel.attributes import RawSpan
 from agentic_bayes.records.formats.spans.otel.names import names_of
 from agentic_bayes.records.wire.tracing.messages import SpanMessages
@@ -13,7 +13,9 @@ def span_of(raw: RawSpan) -> Span:
     """The parts of a span that a conversation needs."""
     span = Span(raw.trace, raw.id, raw.parent, raw.begin, raw.end, names=names_of(raw.attributes))
     span.ratings = [genai.rating(event) for event in raw.events if event.name == genai.RATED]
-    kinds = {convention: convention.kind_of(raw, span) for convention in (genai, openinference, traceloop, products)}
+    kinds = {
+        convention: convention.kind_of(raw, span) for convention in (genai, openinference, traceloop, products, adk)
+    }
     span.kind = next((kind for kind in kinds.values() if kind not in ("none", "step")), "none")
     if span.kind == "none" and "step" in kinds.values():
         span.kind = "step"
