@@ -94,7 +94,7 @@ class ReferenceJudge:
     """
 
     name = "reference_judge"
-    identity = "reference-judge/2"
+    identity = "reference-judge/3"
 
     def grade(self, conversation: Conversation, position: int) -> Score | Unscored:
         """Grade one interaction.
