@@ -220,20 +220,24 @@ def _named(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _system_error(error: BaseException) -> OSError | None:
-    """The innermost error of a connection behind an error, if there is one."""
+def _system_error(error: BaseException) -> BaseException | None:
+    """The innermost error of a connection behind an error, if there is one, or what httpx says of it."""
     import socket
     import ssl
 
     kinds = (ConnectionError, ssl.SSLError, socket.gaierror)
     waits = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
-    found, seen = None, set[int]()
+    transport = {"TransportError", "TooManyRedirects", "InvalidURL"}  # of httpx; by name, since it is slow to import
+    found: BaseException | None = None
+    seen = set[int]()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         unreachable = isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
         if isinstance(link, OSError) and (isinstance(link, kinds) or unreachable) and str(link):
             found = found if isinstance(link, waits) else link
+        elif found is None and str(link) and transport & {kind.__name__ for kind in type(link).__mro__}:
+            found = link
         # libraries of HTTP hide the cause (``from None``), which is still the context
         inside = link.exceptions[0] if isinstance(link, BaseExceptionGroup) else None
         link = inside or link.__cause__ or link.__context__

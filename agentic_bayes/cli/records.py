@@ -17,14 +17,21 @@ commands = Typer()
 @commands.command()
 @opt.with_groups
 def validate(
-    files: Annotated[list[str], Argument(metavar="FILES", help=f"{opt.CONVERSATIONS}, or suites (YAML).")],
+    files: Annotated[
+        list[str], Argument(metavar="FILES", help=f"{opt.CONVERSATIONS}, or suites (YAML, or their folder).")
+    ],
     *,
     records: opt.RecordOptions,
     to: opt.To = None,
 ) -> None:
     """Validate conversation files or a suite (YAML): summarise them and list every problem."""
-    if all(Path(file).suffix.lower() in (".yaml", ".yml") for file in files):
-        _validate_suites(files, to)
+    from agentic_bayes.suites.config import is_suite_file, suites_in
+
+    suites = [suites_in(file) if Path(file).is_dir() else [file] * is_suite_file(file) for file in files]
+    if all(suites):
+        _validate_suites([file for found in suites for file in found], to)
+        for folder in [file for file in files if to is None and Path(file).is_dir()]:
+            say(f"{folder} is the folder of a suite: conversations in it were not checked")
         return
     from agentic_bayes.errors import RecordsError
     from agentic_bayes.records.survey import survey

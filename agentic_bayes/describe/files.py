@@ -21,7 +21,7 @@ from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.outcomes.table import outcomes_from_table
-from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.config import is_suite_file, load_suite, suites_in
 from agentic_bayes.suites.inputs import holds_conversations, open_input
 from agentic_bayes.suites.results import RunResults
 
@@ -31,6 +31,8 @@ ESTIMATE = "est = ab.estimate(outcomes)"
 
 def describe(paths: Sequence[str]) -> Description:
     """What one file, run or folder looks like, or several files of conversations."""
+    if len(paths) == 1 and os.path.isdir(paths[0]) and (suites := suites_in(paths[0])):
+        return _suite(*suites)
     if len(paths) > 1 or os.path.isdir(paths[0]):
         if len(paths) == 1 and isinstance(opened := _opened(paths[0]), RunResults):
             return _outcomes(paths[0], "a run of a suite", lambda: opened.outcomes, ())
@@ -38,7 +40,7 @@ def describe(paths: Sequence[str]) -> Description:
             return _results(paths[0])
         return describe_logs(paths)
     name, path = paths[0], Path(paths[0])
-    if path.suffix.lower() in (".yaml", ".yml"):
+    if is_suite_file(path):
         return _suite(name)
     if path.is_file() and not isinstance(_opened(name), (Evidence, Estimate)):
         if results_format_of(path) is not None:
@@ -76,11 +78,13 @@ def _opened(path: str) -> Any:
         return None
 
 
-def _suite(name: str) -> Description:
-    suite = load_suite(name)
-    facts = suite.overview()
-    kind = f"a suite of {plural(facts['tasks'], 'task')} for the agent {facts['agent']}"
-    return Description(name=name, kind=kind, commands=[command_of("validate", name), command_of("run", name)])
+def _suite(*names: str) -> Description:
+    kinds, commands = [], []
+    for name in names:
+        facts = load_suite(name).overview()
+        kinds.append(f"a suite of {plural(facts['tasks'], 'task')} for the agent {facts['agent']}")
+        commands += [command_of("validate", name), command_of("run", c=name)]
+    return Description(name=", ".join(names), kind=", ".join(kinds), commands=commands)
 
 
 def _outcomes(name: str, kind: str, read: Callable[[], Any], code: Sequence[str]) -> Description:

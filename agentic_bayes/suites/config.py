@@ -6,6 +6,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -155,6 +156,17 @@ def as_task(config: TaskConfig) -> SuiteTask:
 def json_schema() -> dict[str, Any]:
     """The JSON schema of a suite file, for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **SuiteConfig.model_json_schema()}
+
+
+def is_suite_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is YAML by its name."""
+    return Path(path).suffix.lower() in (".yaml", ".yml")
+
+
+def suites_in(folder: str | os.PathLike[str]) -> list[str]:
+    """The suites directly in a folder: YAML files that declare an agent and its tasks."""
+    files = sorted(path for path in Path(folder).glob("*") if is_suite_file(path) and path.is_file())
+    return [str(file) for file in files if _SUITE.search(file.read_text(encoding="utf-8", errors="replace"))]
 
 
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:
@@ -322,6 +334,7 @@ def _problems_across(config: SuiteConfig, tasks: Sequence[_LocatedTask], file: P
     return problems
 
 
+_SUITE = re.compile(r"(?ms)(?=.*^agent *:).*^(?:tasks|task_files|defaults) *:")
 EXAMPLE_FILES = ("eval.yaml", "tasks/sums.yaml", "agent.py")
 SCHEMA_FILE = "suite.schema.json"
 

@@ -1469,6 +1469,7 @@ def suite(run, tmp_path):
 def test_a_suite_is_written_checked_and_run(run, suite, tmp_path):
     """`init`, `validate`, `run --dry-run`, `run`, `list`, `show`: the example works offline, and its files say so."""
     assert "valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1" in run("validate", "eval.yaml").out
+    assert run("validate", tmp_path).out.startswith("valid: suite arithmetic, 3 tasks"), "its schema is no conversation"
     assert "15 trials, 15 to run" in " ".join(run("run", "--dry-run").out.split())
     assert not (tmp_path / "results").exists()
     done = run("run")

@@ -142,7 +142,8 @@ def test_evidence_a_saved_estimate_and_a_suite_are_known(run):
     assert run(found.commands[0])[0] == 0
     assert outcomes_by(found.code)["trials"].values.tolist() == [[2]]
     assert run("agentic-bayes init demo-suite")[0] == 0
-    assert describe(["demo-suite/eval.yaml"]).commands[-1] == "agentic-bayes run demo-suite/eval.yaml"
+    assert describe(["demo-suite"]).commands == describe(["demo-suite/eval.yaml"]).commands
+    assert describe(["demo-suite/eval.yaml"]).commands[-1] == "agentic-bayes run -c demo-suite/eval.yaml"
 
 
 def test_the_description_is_json_on_request(run):

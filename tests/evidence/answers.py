@@ -6,6 +6,9 @@ By question and reference; a line is an answer, in which ¶ stands for a new lin
 WRONG = {
     ("What is the capital of France?", "Paris"): """
 Paris→London
+Unlike Paris, Lyon is the capital.
+Paris is a common misconception.
+Paris (50%) or Lyon (50%)
 Nobody would say Paris
 Paris, or is it London?
 I used to think Paris

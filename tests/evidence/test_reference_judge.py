@@ -38,7 +38,7 @@ def value(reference, answer, query="?"):
 def test_the_judge_is_a_grader_with_a_name_and_a_version():
     """It fulfils the grader protocol, and two of them are equal."""
     assert isinstance(ReferenceJudge(), Grader)
-    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("reference_judge", "reference-judge/2")
+    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("reference_judge", "reference-judge/3")
     assert ReferenceJudge() == ReferenceJudge()
 
 
@@ -415,7 +415,7 @@ def rejected(answers):
 
 
 def test_what_hedges_denies_or_lists_is_wrong_and_what_is_right_is_right():
-    """Of 179 and 220 answers in people's own words, all but those that rules by form do not tell."""
+    """Of 182 and 220 answers in people's own words, all but those that rules by form do not tell."""
     wrong, all_wrong = rejected(WRONG_ANSWERS)
     assert all_wrong - wrong == {
         "42 is too high; there are 40.",
@@ -426,6 +426,37 @@ def test_what_hedges_denies_or_lists_is_wrong_and_what_is_right_is_right():
         "One of: Berlin, Hamburg, Munich",
     }
     assert rejected(RIGHT_ANSWERS)[0] == {"No. Yes, I know it's annoying."}
+
+
+def judged(lines):
+    """Whether the judge takes each answer (after `|`) to give its reference (before it)."""
+    return {line: value(*line.split(" | "), "Which option, who, where or when?") >= RIGHT for line in lines}
+
+
+def test_the_letter_of_a_choice_is_neither_an_article_nor_part_of_a_list():
+    """Of a multiple choice one letter is the answer, in capitals or alone; several are none."""
+    right = ["A | (A)", "A | The answer is A.", "A | Option A, a good choice", "A | A is right, B is not", "B | b)"]
+    right += [
+        "B | the answer is b",
+        "B | B, because A and C are wrong.",
+        "B | Not A. B.",
+        "(C) | **C**",
+        "C | Vitamin C",
+    ]
+    wrong = ["A | B is a better option", "A | B, a good choice", "A | A good question. B.", "B | A or B", "B | A B C D"]
+    wrong += ["B | A, B", "B | Option A or option B", "I | I don't know", "C | C++", "A | A-", "B | not B", "B | Bob"]
+    assert judged([*right, *wrong]) == dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
+
+
+def test_times_timestamps_accents_and_millions_are_read():
+    """Both clocks, where they mean one thing; time stamps as date and time; names typed without their accents."""
+    right = ["14:30 | at 2:30 pm", "2:30 pm | at 14:30", "2 pm | at 14:00", "14:00 | at 2 pm", "9:30 am | at 09:30"]
+    right += ["00:15 | 12:15 am", "12:15 pm | at 12:15", "2026-03-14 | 2026-03-14T00:00:00Z"]
+    right += ["2026-03-14T10:30:00Z | on 14 March 2026 at 10:30", "Zürich | Zurich", "Garcia Marquez | García Márquez"]
+    right += ["14. März 2026 | 2026-03-14", "1,500,000 | 1.5M", "$2.5B | 2.5 billion dollars"]
+    wrong = ["9 pm | 9 am", "21:00 | 9 am", "9 am | at 21:00", "14:30 | 2:30 am", "12:15 am | 12:15 pm", "14:30 | 2:30"]
+    wrong += ["2:30 pm | not at 14:30", "2026-03-14T10:30:00Z | 2026-03-14T11:30:00Z", "Paris | Não é Paris"]
+    assert judged([*right, *wrong]) == dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,10 @@ READABLE = {
     "a draft in another spelling": f"\u25c1think\u25b7{LOW}\u25c1/think\u25b7{GOOD}",
     "a draft in <reasoning>": f"<reasoning>{LOW}</reasoning>\n{GOOD}",
     "a draft on another channel": f"<|channel|>analysis<|message|>{LOW}<|end|><|channel|>final<|message|>{GOOD}",
+    "a draft in <analysis>": f"< analysis >{LOW}</ analysis >{GOOD}",
+    "a draft in escaped marks": f"&lt;think&gt;{LOW}&lt;/think&gt;{GOOD}",
+    "a draft in <|thinking|>": f"<|thinking|>{LOW}<|/thinking|>{GOOD}",
+    "the schema before it": f"{json.dumps(REPLY_SCHEMA)} {GOOD}",
     "a mention of a mark as code": f"It wrote `<think>` and `</think>`. {GOOD}",
     "a broken draft": f'{{"reasoning": "says "8"", "correctness_score": 0.1}} {GOOD}',
     "an unfinished draft": f'{{"reasoning": "perhaps\n{GOOD}',
@@ -48,6 +52,7 @@ READABLE = {
 UNREADABLE = {
     "the form, echoed": 'Reply as {"reasoning": "text", "correctness_score": 0.0}',
     "the form with dots": '{"reasoning": "...", "correctness_score": 0.9}',
+    "the form in its own words": '{"reasoning": "<one to three sentences>", "correctness_score": 0.5}',
     "the form in angles": '{"reasoning": "<your reasoning>", "correctness_score": 1}',
     "a hundred verdicts": "".join(f'{{"reasoning": "{i}", "correctness_score": 0.5}}' for i in range(100)),
     "nothing": "",

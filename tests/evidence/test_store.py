@@ -168,6 +168,11 @@ def test_another_database_is_not_touched(tmp_path):
     later.close()
     with pytest.raises(InvalidArgument, match=r"later version"):
         Store(tmp_path / "later.db")
+    with closing(sqlite3.connect(tmp_path / "later.db")) as lacking:
+        lacking.execute("PRAGMA user_version = 1")
+        lacking.execute("ALTER TABLE calls DROP COLUMN cost")
+    with pytest.raises(InvalidArgument, match=r"is damaged \('no such column: cost'\)"):
+        Store(tmp_path / "later.db")
 
 
 @pytest.mark.parametrize("path", ["", 5, None, b""])
@@ -285,12 +290,17 @@ def test_the_commands_check_and_repair_a_store(tmp_path):
     assert CliRunner().invoke(app, ["cache", "check", str(path)]).exit_code == 0
 
 
-@pytest.mark.parametrize("grade", ['[2.0, "r", {}]', "[0.5]", "half a ve", "null", '[NaN, "r", {}]', '[true, "", {}]'])
+@pytest.mark.parametrize(
+    "grade",
+    ['[2.0, "r", {}]', "[0.5]", "half a ve", "null", '[NaN, "r", {}]', '[true, "", {}]', b'[0.5, "\xff", {}]'],
+    ids=repr,
+)
 def test_a_stored_grade_that_is_not_valid_is_asked_for_again(tmp_path, grade):
-    """It is no verdict, and the new one takes its place."""
+    """It is no verdict, though its text cannot even be read; `cache check` counts it, and a new one takes its place."""
     assess(many(1), judge=LLMJudge(in_turn(GOOD)), store=tmp_path / "s.db")
     with closing(sqlite3.connect(tmp_path / "s.db")) as database, database:
-        database.execute("UPDATE calls SET grade = ?", (grade,))
+        database.execute("UPDATE calls SET grade = CAST(? AS TEXT)", (grade,))
+    assert (check_store(tmp_path / "s.db").invalid, check_store(tmp_path / "s.db").judgements) == (1, 0)
     model = in_turn(verdict(0.3))
     (row,) = assess(many(1), judge=LLMJudge(model), store=tmp_path / "s.db")
     (again,) = assess(many(1), judge=LLMJudge(in_turn(RuntimeError("asked"))), store=tmp_path / "s.db")
@@ -335,6 +345,10 @@ def test_what_one_asks_for_nobody_else_asks_for(tmp_path):
         assert one.claim(["b", "c"]) == [True, False]
         two.renew()
         assert one.claim(["c"]) == [False]
+        two._db.execute("UPDATE claims SET until = 1e12 WHERE key = 'c'")  # by a clock that was wrong
+        assert one.claim(["c"]) == [True]
+        two._db.execute("UPDATE claims SET owner = 'damaged'")
+        assert two.claim(["b"]) == [True]
 
 
 def test_a_claim_is_renewed_while_the_model_takes_its_time(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -233,6 +234,10 @@ def test_an_error_of_a_connection_carries_its_cause():
         found = described(error)
     assert found == "RuntimeError: Connection error (ConnectionRefusedError: [Errno 111] Connection refused)"
     assert described(ValueError("plain")) == "ValueError: plain"
+    try:
+        raise RuntimeError("Connection error.") from httpx.RemoteProtocolError("the server hung up")
+    except RuntimeError as error:
+        assert described(error) == "RuntimeError: Connection error (RemoteProtocolError: the server hung up)"
 
 
 @pytest.mark.parametrize("secret", ['sk+"1/ü\\9&<é', "12345678", "a b%c\nd=e&f"])

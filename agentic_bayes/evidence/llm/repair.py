@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.evidence.llm.store import Store, integrity_faults, to_score
+from agentic_bayes.evidence.llm.store import COLUMNS, Store, integrity_faults, to_score
 
 _SMALLEST_ROW = 32  # bytes; what a file can hold at most
-_COLUMNS = "key, model, started, latency, input_tokens, output_tokens, cost, outcome, grade"
+_READ = COLUMNS.replace("grade", "CAST(grade AS BLOB)")  # a text that is damaged cannot be read as text
 _KINDS: tuple[type | tuple[type, ...], ...] = (
     str,
     str,
@@ -44,10 +44,11 @@ class StoreCheck:
 def check_store(path: str | os.PathLike[str]) -> StoreCheck:
     """Read a whole store, damaged or not, and count what it holds."""
     with closing(_opened(path)) as database:
-        rows = [_valid(row) for row in _rows(database)]
-        judgements = sum(row is not None and row[-1] is not None for row in rows)
-        invalid = rows.count(None)
-        return StoreCheck(integrity_faults(database), judgements, len(rows) - invalid, invalid)
+        rows = [(row, _valid(row)) for row in _rows(database)]
+        read = [valid for _, valid in rows if valid is not None]
+        judgements = sum(valid[-1] is not None for valid in read)
+        invalid = sum(valid is None or (row[-1] is not None and valid[-1] is None) for row, valid in rows)
+        return StoreCheck(integrity_faults(database), judgements, len(read), invalid)
 
 
 def repair_store(path: str | os.PathLike[str]) -> tuple[StoreCheck, str]:
@@ -73,7 +74,7 @@ def _opened(path: str | os.PathLike[str]) -> sqlite3.Connection:
     database = sqlite3.connect(os.fspath(path), isolation_level=None)
     database.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
-        database.execute(f"SELECT {_COLUMNS} FROM calls LIMIT 0")
+        database.execute(f"SELECT {COLUMNS} FROM calls LIMIT 0")
     except sqlite3.Error as error:
         database.close()
         raise InvalidArgument(f"{os.fspath(path)}: nothing in it can be read as an evidence store: {error}") from error
@@ -87,7 +88,7 @@ def _rows(database: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
     while waiting:
         low, high = waiting.pop()
         try:
-            rows = database.execute(f"SELECT {_COLUMNS} FROM calls WHERE id BETWEEN ? AND ?", (low, high)).fetchall()
+            rows = database.execute(f"SELECT {_READ} FROM calls WHERE id BETWEEN ? AND ?", (low, high)).fetchall()
         except sqlite3.DatabaseError:
             if low < high:
                 middle = (low + high) // 2
@@ -101,4 +102,4 @@ def _valid(row: tuple[object, ...]) -> tuple[object, ...] | None:
     *call, grade = row
     if not all(isinstance(value, kind) for value, kind in zip(call, _KINDS, strict=True)):
         return None
-    return (*call, grade if grade is not None and to_score(grade) is not None else None)
+    return (*call, None if to_score(grade) is None else grade.decode())  # type: ignore[attr-defined]

@@ -31,6 +31,12 @@ REPLY_SCHEMA: Mapping[str, Any] = {
 }
 
 _OBJECT = re.compile(r'\{(?=\s*")')  # an object with a key
+# a judge may think in more tags than those that are no part of an agent's answer
+_THINKING = re.compile(
+    r"(?:<\|?|&lt;|\uff1c) ?(/?) ?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|draft|scratchpad"
+    r"|deliberation|rationale|notes) ?(?:\|?>|&gt;|\uff1e)",
+    re.IGNORECASE,
+)
 _UNCLOSED = re.compile(r"<(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
 # after so many unreadable objects, or so much text read for them, we give up on a reply
 _MAX_BROKEN, _MAX_REREAD = 1_000, 50  # … objects, times the length of the text
@@ -49,8 +55,9 @@ _PLACEHOLDERS = frozenset(
         "\u2026",
     }
     | {"text: what is right, what is wrong or missing, in one to three sentences"}
-    | {"what is right, what is wrong or missing", "a text", "some text", "placeholder"}
+    | {"what is right, what is wrong or missing", "a text", "some text", "placeholder", "your reasoning goes here"}
 )
+_BLANK_TO_FILL = re.compile(r"<\w+( \w+)+>")  # <one to three sentences>
 _LENGTH = 120
 _CODE = re.compile(r"`[^`\n]*`")
 _MARK = "\x00"  # stands around the number of an object that was taken out of a text
@@ -103,11 +110,14 @@ def read_objects(objects: Sequence[object], judged: Sequence[str], examples: Seq
 def _is_form(item: object) -> bool:
     """Whether this is the form that the prompt describes, with a placeholder as its reasoning."""
     reasoning = item.get(REASONING) if isinstance(item, Mapping) else None
+    if isinstance(reasoning, Mapping) and "type" in reasoning:  # the schema of the reply
+        return True
     if not isinstance(reasoning, str) or len(reasoning) > _LENGTH or not reasoning:
         return False
     plain = reasoning.strip().casefold()
     bare = plain.strip("<>[]{}()\"'").strip()
-    return (plain in _PLACEHOLDERS or bare.rstrip(".\u2026 ") in _PLACEHOLDERS) and bool(bare)
+    named = plain in _PLACEHOLDERS or bare.rstrip(".\u2026 ") in _PLACEHOLDERS
+    return bool(bare) and (named or _BLANK_TO_FILL.fullmatch(plain) is not None)
 
 
 def message_text(content: object) -> str:
@@ -154,7 +164,7 @@ def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
         return found
     # objects may speak of thoughts, so these are looked for between them
     marked = [f"{gap.replace(_MARK, '')}{_MARK}{number}{_MARK}" for number, gap in enumerate(gaps)]
-    said = split_thoughts("".join([*marked, text[end:].replace(_MARK, "")])).said
+    said = split_thoughts(_THINKING.sub(r"<\1think>", "".join([*marked, text[end:].replace(_MARK, "")]))).said
     if unclosed := _UNCLOSED.search(_CODE.sub(lambda code: " " * len(code[0]), said)):
         said = said[: unclosed.start()]  # a thought that never ends hides the rest
     return [found[int(number)] for number in _NUMBERS.findall(said)]

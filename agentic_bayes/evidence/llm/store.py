@@ -47,9 +47,10 @@ _SUMS = (
 )
 _CLAIM = (
     "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) "
-    "DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE claims.until < ?"
+    "DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE claims.until NOT BETWEEN ? AND ?"
 )
 _RELEASE = "DELETE FROM claims WHERE key = ? AND owner = ?"
+COLUMNS = "key, model, started, latency, input_tokens, output_tokens, cost, outcome, grade"
 _ADD = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 READ = "read"
 """`ModelCall.outcome` of a call whose reply held a verdict."""
@@ -221,8 +222,9 @@ class Store:
     def _found(self, keys: Sequence[str]) -> dict[str, Score | None]:
         """The verdicts under these keys; None where one is damaged."""
         marks = ", ".join("?" * len(keys))
-        rows = self._db.execute(f"SELECT key, grade FROM calls WHERE grade IS NOT NULL AND key IN ({marks})", keys)
-        return {key: to_score(grade) for key, grade in rows}
+        # as bytes, since a damaged text cannot be read as text
+        asked = f"SELECT key, CAST(grade AS BLOB) FROM calls WHERE grade IS NOT NULL AND key IN ({marks})"
+        return {key: to_score(grade) for key, grade in self._db.execute(asked, keys)}
 
     def claim(self, keys: Sequence[str]) -> list[Score | bool]:
         """Find or claim several judgements at once.
@@ -256,7 +258,8 @@ class Store:
     def _granted(self, keys: Sequence[str]) -> dict[str, bool]:
         """Claim judgements within a transaction, but for those that others have claimed and are still at."""
         now = time.time()
-        rows = {key: (key, self._owner, now + _LEASE_SECONDS, now) for key in keys}
+        # a claim for longer than any lease was made by a clock that was wrong
+        rows = {key: (key, self._owner, now + _LEASE_SECONDS, now, now + 2 * _LEASE_SECONDS) for key in keys}
         marks = ", ".join("?" * len(keys))
         taken = dict(self._db.execute(f"SELECT key, owner FROM claims WHERE key IN ({marks})", keys).fetchall())
         for owner in {owner for owner in taken.values() if not _is_alive(owner)}:
@@ -469,16 +472,15 @@ def to_score(text: object) -> Score | None:
 
 def _is_alive(owner: str) -> bool:
     """Whether the process that made a claim may still run."""
-    host, pid, _ = owner.rsplit(" ", 2)
-    if host != socket.gethostname() or os.name != "posix":
-        return True  # nobody can tell: its lease decides
     try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
+        host, pid, _ = owner.rsplit(" ", 2)
+        if host == socket.gethostname() and os.name == "posix":
+            os.kill(int(pid), 0)
+    except (ProcessLookupError, TypeError, ValueError, AttributeError):
         return False
-    except (PermissionError, ValueError):
+    except (PermissionError, OverflowError):
         return True
-    return True
+    return True  # or nobody can tell: its lease decides
 
 
 def _is_sqlite(path: str) -> bool:
@@ -497,6 +499,7 @@ def _damaged(path: str, fault: str) -> str:
 def integrity_faults(database: sqlite3.Connection) -> list[str]:
     """What SQLite finds wrong with a file; empty if nothing is."""
     try:
+        database.execute(f"SELECT {COLUMNS} FROM calls LIMIT 0")
         faults = [str(fault) for (fault,) in database.execute("PRAGMA integrity_check(10)")]
     except sqlite3.DatabaseError as error:
         return [str(error)]

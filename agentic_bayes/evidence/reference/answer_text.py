@@ -46,11 +46,16 @@ _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
 _SCHEME = re.compile(r"\bhttps?://(?:www\.)?")
 _US_DOLLAR = re.compile(r"\bus ?\$ ?")
 _STRUCK = re.compile(r"~~[^~\n]+~~")  # Markdown
+_MILLIONS = re.compile(r"(\d[.,]\d{1,3})([MB])\b", re.ASCII)  # without a point it may be a seat or metres
+_POWERS = {"M": "million", "B": "billion"}
 _CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
+_ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_ACCENTED = vocabulary.NEGATIONS | vocabulary.LINKING_WORDS | vocabulary.FOREIGN_MONTHS.keys()
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 _DIGITS = re.compile(r"\d", re.ASCII)
 _WITH_LETTERS = re.compile(r"(\d[\d.,'_]*)(-?)([^\d.,'_-].*)", re.ASCII | re.DOTALL)
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)t(\d\d:\d\d)(?::00(?:\.0+)?|(:\d\d(?:\.\d+)?))?z?", re.ASCII)
 _TIME_OF_DAY = re.compile(r"(\d[\d:.]*)([ap])\.?m", re.ASCII)
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.ASCII)
 _RELEASE = re.compile(r"v(\d+(?:\.\d+)+)", re.ASCII)
@@ -97,7 +102,11 @@ class Token(NamedTuple):
 
 def normalise(text: str) -> str:
     """NFKC, case-folded, with one form for minus signs and quotes, ASCII digits, no invisible characters."""
-    text = _STRUCK.sub(" ", text).replace("!=", " not ").replace("\u2260", " not ")
+    text = (
+        _MILLIONS.sub(lambda match: f"{match[1]} {_POWERS[match[2]]}", _STRUCK.sub(" ", text))
+        .replace("!=", " not ")
+        .replace("\u2260", " not ")
+    )
     if text.isascii():
         text = text.replace("`", "'").lower()
         return _SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text
@@ -174,6 +183,8 @@ class _Tokenizer:
                 body, currency = body[len(prefix) :], currency or UNITS[prefix]
         if date := read_date(body):
             return [Token("code", date)]
+        if (stamp := _TIMESTAMP.fullmatch(body)) and (date := read_date(stamp[1])):
+            return [Token("code", date), Token("code", stamp[2] + (stamp[3] or ""))]
         body = self._with_fraction(self._with_space_groups(body))
         if release := _RELEASE.fullmatch(body):
             body = release[1]
@@ -396,7 +407,9 @@ def _plain_word(text: str) -> tuple[Token, Token] | None:
 
 
 def _stem(word: str) -> str:
-    """The word without a plural or third-person s."""
+    """The word without a plural or third-person s, and without accents (García is Garcia)."""
+    if not word.isascii() and word not in _ACCENTED:
+        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
     return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "sui" else word
 
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
-from agentic_bayes.evidence.reference.vocabulary import FOREIGN_MONTHS, MONTHS
+from agentic_bayes.evidence.reference.vocabulary import FOREIGN_MONTHS, MONTHS, UNITS
 
 _NAMES = {number: name for name, number in reversed(MONTHS.items())}  # the longest spelling wins
 _MONTHS = MONTHS | FOREIGN_MONTHS
 _MODAL = ("may", "march")  # words with another meaning, too
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
 _HALVES = frozenset({"am", "pm"})
 
@@ -64,10 +65,31 @@ def parts(token: Token) -> list[Token]:
 
 
 def with_parts(text: Iterable[Token]) -> Iterator[Token]:
-    """The tokens, each followed by its parts."""
+    """The tokens, each followed by its parts and other ways to write its time of day."""
     for token in text:
         yield token
         yield from parts(token)
+        yield from _times(token)
+
+
+def _times(token: Token) -> Iterator[Token]:
+    """The other ways to write a time of day (2:30 pm: 14:30, 02:30 pm); only those that can mean nothing else."""
+    time = _TIME.fullmatch(token.text) if token.kind == "code" else None
+    if token.negated or (time is None and not (token.units & _HALVES and token.text.isdigit())):
+        return
+    hour, minute = (int(time[1]), time[2]) if time else (int(token.text), "00")
+    late = hour % 12 + 12 * ("pm" in token.units) if token.units else hour  # on a clock of 24 hours
+    if late > 23:
+        return
+    forms = [(hour, token.units)]
+    if token.units or not 0 < hour < 13:
+        forms = [(late % 12 or 12, UNITS["pm" if late > 11 else "am"])]
+        forms += [] if 0 < late < 13 else [(late, frozenset())]
+    for number, units in forms:
+        for text in {f"{number}:{minute}", f"{number:02}:{minute}"}:
+            yield Token("code", text, units)
+        if minute == "00" and units:
+            yield Token("number", str(number), units)
 
 
 def with_dates(text: Sequence[Token]) -> list[Token]:

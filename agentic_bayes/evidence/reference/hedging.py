@@ -34,6 +34,7 @@ _FEWEST_WORDS = 4  # items of an answer that is nothing but a list
 _CORRECTING = frozenset({"actually", "wait", "sorry", "rather", "well"})
 _BETWEEN_POLARITIES = _CORRECTING | {"or", "and", "but", "also", "maybe", "perhaps", "possibly", "either", "both"}
 _ARTICLES = frozenset({"a", "an", "the", "is", "was", "it", "maybe", "perhaps", "possibly", "even", "either"})
+_COMMON = frozenset({"common", "popular", "frequent", "widespread", "old"})
 _CASES = frozenset({"for", "with", "if", "when", "unless"})
 _VERDICTS = DENIALS | APPROVALS | {"not"}
 _HEDGE = PRONOUNS | CLAIMS
@@ -218,7 +219,8 @@ def copula_before(text: Sequence[Token], i: int) -> int | None:
     for place in range(i - 1, max(i - 5, -1), -1):
         if text[place].text in COPULAS:
             return place
-        if text[place].opens or (text[place].text not in STOP_WORDS and not text[place].text.endswith("ly")):
+        word = text[place].text
+        if text[place].opens or (word not in STOP_WORDS and word not in _COMMON and not word.endswith("ly")):
             return None
     return None
 

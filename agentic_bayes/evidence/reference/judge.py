@@ -29,6 +29,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
     DENIALS,
     NO_WORDS,
     PRONOUNS,
+    SELDOM,
     STOP_WORDS,
     YES_WORDS,
 )
@@ -41,6 +42,14 @@ _VERBOSE = 0.9  # right, with further content
 _COMPLETE = 0.7  # has every number; the words decide the rest up to _VERBOSE
 _INCOMPLETE = 0.25  # times the share of numbers present
 _CONTRADICTED = 0.1
+
+# the letter of a choice, which is no article, pronoun or name of another sign (A-, C++)
+_LETTER = re.compile(r"[\W_]*[A-Z][^\w+#-]*")
+_LETTERS = re.compile(
+    r"(?<![\w'’&-])([B-HJ-Z]|A(?! [a-z])|A(?= (?:is|was|or|and|but|because|since|as|would|seems|fits)\b)"
+    r"|I(?= ?[).:,]|$))(?![\w'’&+#-])"
+)
+_ONLY_LETTERS = re.compile(r"(?:\W|\b(?:[A-Z]|and|or|both|either|[Oo]ptions?|[Aa]nswers?|[Tt]he|is|are|[Mm]aybe)\b)*")
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
 _DECLINES = re.compile(
@@ -64,7 +73,9 @@ class ReferenceJudge:
     dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03,
     ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known in some other
     languages, too (``14. März 2026``, ``2026年3月14日``),
-    and ``9 am`` is 9:00 am; a month next to a number counts as a code. Different units do not match (nothing is
+    ``9 am`` is 9:00 am, ``14:30`` 2:30 pm and ``2026-03-14T10:30:00Z`` a date and a time; names may lack their accents;
+    a reference of one capital letter is an option, which the article "a" is not; a month next to a number counts as a
+    code. Different units do not match (nothing is
     converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
     ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known), or if
     the answer calls it wrong ("42 is wrong", "the reference says 42, but that is incorrect"). The first rule that
@@ -94,7 +105,7 @@ class ReferenceJudge:
     """
 
     name = "reference_judge"
-    identity = "reference-judge/2"
+    identity = "reference-judge/3"
 
     def grade(self, conversation: Conversation, position: int) -> Score | Unscored:
         """Grade one interaction.
@@ -114,6 +125,12 @@ class ReferenceJudge:
             return flawed(0.0, "The answer is blank.", "refusal")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
+        if _LETTER.fullmatch(reference):
+            if len(letters := set(_LETTERS.findall(answer))) > 1 and _ONLY_LETTERS.fullmatch(answer):
+                listed = _listed(sorted(letters))
+                return _lost(f"The answer leaves a choice between alternatives: {listed}.", "no clear answer")
+            answer = answer if letters else answer.upper()
+            reference, answer = (_LETTERS.sub(r"Option\1", text) for text in (reference, answer))
         read = tokens(answer)
         expected, answered = with_months(tokens(reference)), with_months(read)
         if not expected or not answered:
@@ -242,7 +259,7 @@ def _implied(answered: Sequence[Token], asked: Sequence[Token]) -> bool | None:
     keys = {token.key for token in topic}
     if any(token.negated for token in content(answered) if token.key in keys):
         return False
-    if any(token.negated for token in content(answered)) or not topic:
+    if any(token.negated or token.text in SELDOM for token in content(answered)) or not topic:
         return None
     return True if shared(topic, content(answered)) >= 0.5 else None
 

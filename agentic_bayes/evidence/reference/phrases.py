@@ -34,6 +34,7 @@ INLINE_BULLET = re.compile(r"(?<=\S)[ \t]+(?=\(?(?:\d|[A-Da-d])[.)][ \t])")
 _MAYBE = r"(?:maybe|perhaps|possibly|(?:could|might|may)(?: \w+){0,3} be)"
 LISTS = (
     Phrase((), BULLET, ""),
+    _phrase("(", r"\s*\([^()\n]{1,20}\)(?=,?\s+or\b)", ""),  # X (50 %) or Y
     # signs that relate numbers to each other: what stands on both sides is no list
     _phrase("", "[=*\u00d7\u00f7\u2192:()]", " is "),
     _phrase("&", " & ", " and "),

@@ -134,6 +134,7 @@ BEFORE_CLAIMS = _set_of("that to")
 CONJUNCTIONS = _set_of("and but or so while because although though which who however yet")
 POINTERS = _set_of("that this it which these those answer claim statement reference")
 
+SELDOM = _set_of("hardly rarely seldom scarcely barely")
 # What says, negated, that a claim is not made ("I don't think it is …"); what doubts or denies the claim that follows.
 CLAIMS = _set_of(
     "think believe say know sure certain confirm suppose guess claim assume agree mean call tell",
@@ -141,7 +142,7 @@ CLAIMS = _set_of(
 )
 DOUBTS = _set_of(
     "doubt deny refute dispute unlikely improbable impossible unclear unknown uncertain unsure doubtful wonder",
-    "misconception myth fallacy exclude excluded outdated obsolete nobody none hardly wish",
+    "misconception myth fallacy unlike exclude excluded outdated obsolete nobody none hardly wish",
 )
 TURNED_AWAY = {
     "than": _set_of("rather other more fewer less higher lower greater smaller longer shorter later earlier"),
