@@ -55,6 +55,7 @@ class LocalTable:
     columns: Mapping[str, Any]  # name → cells: a list, or a Series or Index of pandas
     lines: Sequence[int] = ()  # of a file: where each row begins
     decimal_comma: bool = False
+    note: str = ""  # what to do if a column is missing
 
     @classmethod
     def of_records(cls, source: str, records: Sequence[Mapping[str, Any]], lines: Sequence[int] = ()) -> Self:
@@ -179,7 +180,7 @@ def open_frame(table: Any, *, error: type[AgenticBayesError]) -> LocalTable | En
     """A table that is not a path: a frame of any library, records, a structured array or a Dataset of xarray."""
     name, origin = type(table).__name__, type(table).__module__.partition(".")[0]
     if origin == "pandas" and name == "DataFrame":
-        return LocalTable("DataFrame", _pandas_columns(table, error))
+        return LocalTable("DataFrame", _pandas_columns(table, error), note=_index_note(table))
     if origin == "xarray" and name in ("Dataset", "DataArray"):
         named = table if name == "Dataset" else table.to_dataset(name=table.name or "correct")
         return LocalTable(name, _pandas_columns(named.to_dataframe().reset_index(), error))
@@ -202,9 +203,23 @@ def open_frame(table: Any, *, error: type[AgenticBayesError]) -> LocalTable | En
     return EngineTable(name, frame, dict(frame.collect_schema()))
 
 
+def _index_note(frame: pd.DataFrame) -> str:
+    """What to do with an index of text without a name."""
+    unnamed = frame.index.nlevels == 1 and frame.index.name is None and frame.index.dtype.kind not in "iuf"
+    return 'If the index holds the tasks, name it: table = table.rename_axis("task")' if unnamed else ""
+
+
 def _advice(table: Any) -> str:
     if isinstance(table, Mapping):
         return "; make one: pandas.DataFrame(table)"
+    if isinstance(table, (list, tuple)):
+        if not table:
+            return " without rows"
+        if all(hasattr(part, "columns") for part in table):
+            return "; join them: pandas.concat(table)"
+        return "; make one: pandas.DataFrame(table, columns=['task', 'correct'])"
+    if hasattr(table, "__next__"):
+        return "; make a list of it: list(table)"
     if type(table).__name__ == "Series":
         return "; with tasks in the index: table.to_frame('correct')"
     if hasattr(table, "dtype"):
@@ -217,7 +232,8 @@ def _pandas_columns(frame: pd.DataFrame, error: type[AgenticBayesError]) -> dict
     if frame.columns.nlevels > 1:
         raise error(
             f"DataFrame: its columns have {frame.columns.nlevels} levels (two header lines?), they must have one: "
-            'table.columns = table.columns.map(" ".join), or read the file with pandas.read_csv(path, header=0)'
+            'table.columns = table.columns.map(" ".join).str.strip(), or read the file with '
+            "pandas.read_csv(path, header=0)"
         )
     repeated = sorted({str(name) for name in frame.columns[frame.columns.duplicated()]})
     if repeated:

@@ -195,10 +195,10 @@ def _text(path: Path, error: Refusal) -> Iterator[Any]:
         first = cause.object[cause.start]
         if bytes(cause.object[:2]) == _GZIP:
             raise error(f"{path}: packed by gzip twice; unpack it once") from None
-        encoding = "utf-16" if first in (0xFE, 0xFF) else "cp1252"
+        encoding = "'utf-16', sep=None, engine='python'" if first in (0xFE, 0xFF) else "'cp1252'"
         raise error(
             f"{path}: must be UTF-8, got byte {first:#04x}; if it came from Excel, save it as CSV UTF-8, or read it "
-            f"with pandas.read_csv(path, encoding={encoding!r})"
+            f"with pandas.read_csv(path, encoding={encoding})"
         ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as cause:
         raise error(f"{path}: not a complete gzip file ({cause})") from None

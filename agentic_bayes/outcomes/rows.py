@@ -32,9 +32,19 @@ class TableFindings:
     problems: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)  # what may be wrong although it can be read
+    weights: Array | None = None  # of a table counted in its engine: how many rows each row stands for
+
+    def where(self, rows: Array) -> str:
+        """Where the first of these rows stands, and how many there are; in an engine rows have no place."""
+        if self.weights is not None:
+            return plural(int(self.weights[rows].sum()), "row")
+        return self.place(int(rows[0])) + (f", {plural(len(rows), 'row')}" if len(rows) > 1 else "")
 
     def at(self, rows: Array, message: str) -> None:
         """The same problem in several rows."""
+        if self.weights is not None:
+            self.problems.append(f"{self.where(rows)}: {message}")
+            return
         shown = rows[: tables.SHOWN + 1].tolist()
         self.problems += [f"{self.place(row)}: {message}" for row in shown]
         self.problems += [""] * (len(rows) - len(shown))  # counted, not shown
@@ -60,7 +70,9 @@ class TableFindings:
         if self.problems:
             more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
             advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
-            if self.place(0).startswith("line") and 'table["' in advice:
+            if source == "records" and 'table["' in advice:
+                advice += ". Before: table = pandas.DataFrame(table)"
+            elif self.place(0).startswith("line") and 'table["' in advice:
                 advice += f". Before: table = pandas.read_csv({source!r}); after: table.to_csv('new.csv', index=False)"
             raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
 
@@ -145,12 +157,19 @@ def read_numbers(cells: pd.Series, column: str, findings: TableFindings) -> Arra
         if len(rows := coded.rows([code])):
             got = tables.shown(coded.values[code]) if code >= 0 else "a blank"
             findings.at(rows, f"{column} must be {WHOLE}, got {got}")
-    findings.advice += _count_advice([coded.values[code] for code in wrong], column)
+            if code < 0:
+                findings.advice.append(f'To leave out what was not run: table = table.dropna(subset=["{column}"])')
+    if not any(text.startswith("If there is a second header") for text in findings.advice):
+        findings.advice += _count_advice([coded.values[code] for code in wrong], column)
     return coded.mapped(np.asarray([number or 0 for number in numbers], dtype=np.int64), np.int64(0))
 
 
 def _count_advice(wrong: Sequence[Any], column: str) -> list[str]:
     texts = [str(value).strip() for value in wrong]
+    if column in texts:
+        return [verdicts.repeated_header(column)]
+    if texts and (marked := verdicts.footnotes(texts, f'table["{column}"]')):
+        return marked
     if any("/" in text for text in texts):
         both = f'table[["successes", "trials"]] = table["{column}"].str.split("/", expand=True)'
         return [f'Split "7/10" into two columns: {both}']
@@ -206,22 +225,27 @@ def read_outcomes_of_rows(
         if crashed.any():  # what stands beside an error is not looked at
             cells = cells.mask(crashed)
     if threshold is not None and (scores := _scores(cells)) is not None:
-        verdict = np.where(np.isnan(scores), verdicts.NONE, scores >= threshold)
+        verdict = np.where(np.isnan(scores), verdicts.NONE, scores >= as_precise(threshold, cells.dtype))
         return np.where(crashed, verdicts.ERRORED, verdict)
     coded = CodedColumn.of(cells)
 
-    def place(code: int) -> str:
-        rows = coded.rows([code])
-        more = f", {plural(len(rows), 'row')}" if len(rows) > 1 else ""
-        return findings.place(int(rows[0])) + more
-
     codes, wrong = verdicts.read_verdicts(
-        coded.values, column=correct, threshold=threshold, comma=comma, place=place, advice=findings.advice
+        coded.values,
+        column=correct,
+        threshold=threshold,
+        comma=comma,
+        place=lambda code: findings.where(coded.rows([code])),
+        advice=findings.advice,
     )
     if wrong:
         findings.problems.append(wrong)
         return np.full(len(frame), verdicts.NONE)
     return np.where(crashed, verdicts.ERRORED, coded.mapped(np.asarray(codes, dtype=np.int64), verdicts.NONE))
+
+
+def as_precise(threshold: float, kind: Any) -> float:
+    """The threshold as a column of floats holds it: .7 in four bytes is less than .7."""
+    return float(np.float32(threshold)) if str(kind).lower().startswith(("float32", "float[")) else threshold
 
 
 def _is_error(value: Any) -> bool:
