@@ -54,7 +54,7 @@ class LocalTable:
     source: str
     columns: Mapping[str, Any]  # name → cells: a list, or a Series or Index of pandas
     lines: Sequence[int] = ()  # of a file: where each row begins
-    decimal_comma: bool = False
+    delimiter: str = ""  # of a CSV or TSV file
     note: str = ""  # what to do if a column is missing
 
     @classmethod
@@ -67,6 +67,20 @@ class LocalTable:
     def names(self) -> Sequence[str]:
         """Its columns."""
         return [name for name in self.columns if name.strip()]
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether numbers may have a decimal comma."""
+        return self.delimiter == ";"
+
+    @property
+    def by_pandas(self) -> str:
+        """How pandas reads it, with lines; "" if it is not a file with lines."""
+        if not len(self.lines):
+            return "pandas.DataFrame(table)" if self.source == "records" else ""
+        if not self.delimiter:
+            return f"pandas.read_json({self.source!r}, lines=True)"
+        return f"pandas.read_csv({self.source!r}" + f", sep={self.delimiter!r})".replace(", sep=','", "")
 
     def holds(self, name: str) -> bool:
         """Whether there is such a column or field."""

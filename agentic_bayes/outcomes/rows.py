@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WHOLE = "a whole number in [0, 2^53)"
 _THOUSANDS = re.compile("[0-9]{1,3}([ ,.'’\u00a0\u202f][0-9]{3})+")
+_MARKS = "Write numbers without marks of thousands"
 DENSE = 16  # possible keys per row up to which one byte for each key is smaller than a hash table
 
 
@@ -65,15 +66,16 @@ class TableFindings:
         self.problems += [""] * (len(again) - len(shown))
         return True
 
-    def refuse(self, source: str) -> None:
-        """Raise one error with all problems, if there are any, and then what helps."""
+    def refuse(self, source: str, by_pandas: str) -> None:
+        """Raise one error with all problems, if there are any, and then what helps; `by_pandas` makes a frame of it."""
         if self.problems:
             more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
             advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
-            if source == "records" and 'table["' in advice:
-                advice += ". Before: table = pandas.DataFrame(table)"
-            elif self.place(0).startswith("line") and 'table["' in advice:
-                advice += f". Before: table = pandas.read_csv({source!r}); after: table.to_csv('new.csv', index=False)"
+            if by_pandas and re.search(r'table(\["| = )', advice):
+                if _MARKS in advice:  # 1.234 would be a number with decimals
+                    by_pandas = by_pandas.removesuffix(")") + ", dtype=str)"
+                after = "; after: table.to_csv('new.csv', index=False)" if source != "records" else ""
+                advice += f". Before: table = {by_pandas}{after}"
             raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
 
 
@@ -176,7 +178,7 @@ def _count_advice(wrong: Sequence[Any], column: str) -> list[str]:
     if texts and all(_THOUSANDS.fullmatch(text) for text in texts):
         marks = dict.fromkeys(mark for text in texts for mark in text if not mark.isdecimal())
         bare = f'table["{column}"]' + "".join(f'.str.replace("{mark}", "")' for mark in marks)
-        return [f'Write numbers without marks of thousands: table["{column}"] = {bare}']
+        return [f'{_MARKS}: table["{column}"] = {bare}']
     if texts and all("," in text and tables.number(text.replace(",", ".", 1)) is not None for text in texts):
         return [f'Decimal commas: table["{column}"] = table["{column}"].str.replace(",", ".").astype(float)']
     if texts and all(text.startswith("-") for text in texts):
@@ -286,6 +288,7 @@ def read_counts(
     """Counts from columns of counts."""
     successes, trials = names
     zeros = np.zeros(len(frame), dtype=np.int64)
+    labelled = not findings.problems
     before = len(findings.problems)
     columns = [read_numbers(frame[name], name, findings) for name in names]
     errored = read_numbers(frame["errored"], "errored", findings) if "errored" in frame else zeros
@@ -314,7 +317,7 @@ def read_counts(
     def named(row: int) -> str:
         return f"agent {agents.values[agents.codes[row]]!r}, task {tasks.values[tasks.codes[row]]!r}"
 
-    if findings.repeated(cell, named):
+    if labelled and findings.repeated(cell, named):
         findings.advice.append(
             'Rows of the same agent and task can be added up: table.groupby(["agent", "task"]).sum().reset_index()'
         )

@@ -12,7 +12,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability, check_text
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.evidence.frames import EngineTable, OpenTable
+from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable
 from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_name
 from agentic_bayes.outcomes.dataset import dataset_from_arrays
 from agentic_bayes.outcomes.engine import COUNTED, count_in_engine, repeated_in_engine
@@ -161,7 +161,7 @@ def outcomes_from_table(
         raise InvalidArgument("threshold is for a column of scores, and the table holds counts")
     extra = check_columns(group, weight)
     values = [] if wide else [correct] if counts is None else list(counts)
-    check_required(opened, [task, *values, *extra, *named], {"task": task, "correct": correct}, wide=wide is not None)
+    check_required(opened, [task, *values, *extra, *named], {"task": task, "correct": correct})
     roles = _Roles(
         agent=agent if opened.holds(agent) and wide != "agents" else None,
         task=task,
@@ -179,7 +179,7 @@ def outcomes_from_table(
     if read.findings.problems and (careful := opened.careful()) is not None:
         opened = careful
         read = _read(opened, roles, wide)
-    read.findings.refuse(opened.source)
+    read.findings.refuse(opened.source, opened.by_pandas if isinstance(opened, LocalTable) else "")
     agents, tasks = read.counted.agents, read.counted.tasks
     said = [*read.findings.doubts, *similar(agents, agent)]
     said += doubts(opened, agents, tasks, roles.columns(), threshold, wide=wide is not None)
@@ -264,7 +264,7 @@ def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableR
         )
         if len(findings.problems) > before and wide is not None:
             findings.advice = [
-                *other_columns(frame[roles.trial if wide == "trials" else roles.agent], frame[roles.correct]),
+                *other_columns(frame[roles.trial if wide == "trials" else roles.agent], frame[roles.correct], wide),
                 *findings.advice,
             ]
         elif len(findings.problems) > before:
@@ -337,9 +337,10 @@ def _check_repetition(
     else:
         cells = agents.codes * len(tasks.values) + tasks.codes
         if roles.correct == CELLS:  # a wide table: the same rows of it in every column
-            findings.place = opened.place
-            cells = cells[trials.codes == 0]
-            if findings.repeated(cells, lambda row: name(row).rpartition(", ")[0]):
+            of_cells, findings.place = findings.place, opened.place
+            again = findings.repeated(cells[trials.codes == 0], lambda row: name(row).rpartition(", ")[0])
+            findings.place = of_cells
+            if again:
                 melted = f'table.melt({keys}, value_name="correct")[{[*keys, "correct"]}]'
                 findings.advice.append(
                     f"If these are further attempts, give one row for each trial: {melted}; if rows were copied, "

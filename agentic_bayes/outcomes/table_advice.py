@@ -77,7 +77,7 @@ def ambiguous(source: str) -> str:
     )
 
 
-def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping[str, str], *, wide: bool) -> None:
+def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping[str, str]) -> None:
     """Refuse a table that lacks columns; say which are near, and what the table may be instead."""
     missing = [name for name in dict.fromkeys(map(str, required)) if not opened.holds(name)]
     if not missing:
@@ -87,7 +87,7 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
     near = [f"{name!r} ({_near(name, standard, names)})" for name in missing]
     listed = ", ".join(map(repr, names)) or "none"
     note = whole.note if isinstance(whole, LocalTable) and standard["task"] in missing else ""
-    advice = note or ("" if wide else _what_it_is(whole, names, missing, standard))
+    advice = note or _what_it_is(whole, names, missing, standard)
     raise OutcomesError(
         f"{opened.source}: there is no column {' and no '.join(near)}. Its columns: {listed}. {advice or HINT}"
     )
@@ -155,6 +155,11 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         if others:
             return f"Column {others[0]!r} holds verdicts: give correct={others[0]!r} (--columns correct={others[0]})"
         trials = [name for name in named("trials", names) if _numbers(opened, name)]
+        if lists := [name for name in names if isinstance(next(iter(opened.columns[name]), None), (list, tuple))]:
+            return (
+                f"Column {lists[0]!r} holds lists; for one row of each item: table = pandas.DataFrame(records)"
+                f".explode({lists[0]!r}), and correct={lists[0]!r} or, of objects, correct='{lists[0]}.NAME'"
+            )
         if scores := [name for name in named("correct", names) if _numbers(opened, name)]:
             rates = "successes = share * trials"
             if trials:
@@ -349,14 +354,15 @@ def _distinct(opened: OpenTable, name: str) -> list[Any]:
 _LOOKED_AT = 1000
 
 
-def other_columns(names: Iterable[str], cells: Iterable[Any]) -> list[str]:
-    """The advice to leave out columns of a wide table that hold text other than verdicts."""
+def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list[str]:
+    """The advice to leave out columns of a wide table that hold text other than verdicts, if not all do."""
     wrong = {
         name: None
         for name, cell in zip(names, cells, strict=True)
         if not (tables.is_blank(cell) or is_verdict(cell)) and tables.number(cell) is None
     }
-    return [f"If these are no trials, leave them out: table.drop(columns={list(wrong)})"] if wrong else []
+    some = wrong and len(wrong) < len(set(names))
+    return [f"If these are no {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
 
 
 def similar(agents: Sequence[str], column: str) -> Iterator[str]:

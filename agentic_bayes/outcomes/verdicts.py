@@ -33,7 +33,10 @@ CRASHES = (
     "aborted",
     "killed",
 )
-_UNSCORED = ("skip", "skipped", "unscored", "unknown", "pending", "n.a.", "-", "--", "?")
+_UNSCORED = (
+    *("skip", "skipped", "unscored", "unknown", "pending", "n.a.", "-", "--", "—", "–", "?"),
+    *("#ref!", "#div/0!", "#value!", "#name?", "#num!", "#null!"),
+)
 ALLOWED = "0/1, true/false, yes/no, pass/fail, passed/failed, correct/incorrect, C/I or blank"
 FOOTNOTES = "*†‡§¶#¹²³⁴"
 _LIKELY = {
@@ -78,16 +81,13 @@ def read_verdicts(
     wrong = [i for i, code in enumerate(codes) if code == REFUSED]
     if wrong:
         others = next((kind for kind in kinds if kind), "")
-        if (
-            wrong == [0]
-            and others
-            and place(0).startswith("line 2")
-            and not (_is_known(values[0]) or _marks([_word(values[0])]))
-        ):
+        if wrong == [0] and others and place(0).startswith("line 2") and not _is_known(values[0]):
             advice.append(f"If {place(0)} is a second header line: pandas.read_csv(path, skiprows=[1])")
         if others and all(map(_is_likely, values)):  # N is no answer in Inspect, and no in Y/N
             wrong, others = [i for i, value in enumerate(values) if not tables.is_blank(value)], ""
-        advice += _advice([values[i] for i in wrong], column, threshold, others=others)
+        advice += _mixed_scales(values, _cell(column)) or _advice(
+            [values[i] for i in wrong], column, threshold, others=others
+        )
         allowed = ALLOWED if threshold is None else f"scores between 0 and 1, or {ALLOWED}"
         return codes, f"{column} must be {allowed}, got {_listed(values, wrong, place)}"
     if len(kinds) > 1:
@@ -95,8 +95,9 @@ def read_verdicts(
         if any(_word(values[i]) == column.lower() for i in mixed):
             advice.append(repeated_header(column))
         else:
-            words = "{'yes': 1, 'no': 0}" if "yes/no" in kinds else "{'pass': 1, 'fail': 0}"
-            advice.append(f"Write one spelling throughout: {_cell(column)} = {_cell(column)}.replace({words})")
+            words = {str(values[i]).strip(): _scored(values[i], threshold, comma)[1] for i in mixed}
+            senses = ", ".join(f"{word!r}: {score:g}" for word, score in words.items() if tables.number(word) is None)
+            advice.append(f"Write one spelling throughout: {_cell(column)} = {_cell(column)}.replace({{{senses}}})")
         return codes, f"{column} mixes {' and '.join(kinds)}: {_listed(values, mixed, place)}"
     return codes, None
 
@@ -134,6 +135,21 @@ def _marks(words: Sequence[str]) -> str:
     return "".join(dict.fromkeys(mark for word in words for mark in word if mark in FOOTNOTES))
 
 
+def _mixed_scales(values: Sequence[Any], cell: str) -> list[str]:
+    """The advice for scores of which some are shares and some percentages; none if they are not mixed."""
+    words = [_word(value) for value in values if not tables.is_blank(value)]
+    known = [(word, tables.number(word.rstrip("% "))) for word in words]
+    numbers = [(word, number) for word, number in known if number is not None]
+    shares = [word for word, number in numbers if 0 < number < 1 and "%" not in word]
+    percentages = [word for word, number in numbers if "%" in word or number > 10]
+    if not shares or not percentages:
+        return []
+    return [
+        f"Some are shares ({shares[0]}), some percentages ({percentages[0]}); to make all shares, if 1 is 100 %: "
+        f'{cell} = {cell}.astype(str).str.rstrip("% ").astype(float); {cell} = {cell}.where({cell} <= 1, {cell} / 100)'
+    ]
+
+
 def _is_likely(value: object) -> bool:
     return tables.is_blank(value) or _word(value) in _LIKELY
 
@@ -141,7 +157,8 @@ def _is_likely(value: object) -> bool:
 def _is_known(value: object) -> bool:
     """Whether a cell holds a number, or a word that says something of a trial."""
     word = _word(value)
-    return tables.number(word) is not None or word in (*_LIKELY, *CRASHES, *_UNSCORED)
+    number = tables.number(word.rstrip(f"% {FOOTNOTES}"))
+    return number is not None or bool(_marks([word])) or word in (*_LIKELY, *CRASHES, *_UNSCORED)
 
 
 def _word(value: object) -> str:
@@ -221,7 +238,7 @@ def _number_advice(known: Sequence[float], cell: str, give: str, shares: str, *,
     """What to do about numbers that are neither verdicts nor scores."""
     largest = max(known)
     if min(known) < 0:
-        return [f"Scores must be between 0 and 1: {cell} = {cell}.clip(0, 1) if less than 0 means 0{give}"]
+        return [f"Scores must be between 0 and 1; if less than 0 means 0: {cell} = {cell}.clip(0, 1){give}"]
     if largest <= 1:
         return [f"For scores, give threshold=0.7 (--threshold 0.7), the least score that passes{shares}"]
     if largest < 1.01:
