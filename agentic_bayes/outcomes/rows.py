@@ -154,12 +154,13 @@ def read_numbers(cells: pd.Series, column: str, findings: TableFindings) -> Arra
     """A column of counts."""
     coded = CodedColumn.of(cells)
     numbers = [tables.whole_number(value) for value in coded.values]
-    wrong = [code for code, number in enumerate(numbers) if number is None]
-    for code in [*wrong, -1]:
-        if len(rows := coded.rows([code])):
-            got = tables.shown(coded.values[code]) if code >= 0 else "a blank"
+    blank = [-1, *(code for code, value in enumerate(coded.values) if tables.is_blank(value))]
+    wrong = [code for code, number in enumerate(numbers) if number is None and code not in blank]
+    for codes in [*([code] for code in wrong), blank]:
+        if len(rows := coded.rows(codes)):
+            got = "a blank" if codes is blank else tables.shown(coded.values[codes[0]])
             findings.at(rows, f"{column} must be {WHOLE}, got {got}")
-            if code < 0:
+            if codes is blank:
                 findings.advice.append(f'To leave out what was not run: table = table.dropna(subset=["{column}"])')
     if not any(text.startswith("If there is a second header") for text in findings.advice):
         findings.advice += _count_advice([coded.values[code] for code in wrong], column)
