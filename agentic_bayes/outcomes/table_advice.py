@@ -13,7 +13,6 @@ from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.verdicts import CRASHES, is_verdict
-from agentic_bayes.records.roles import named, plain
 
 HINT = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
 USUAL = {  # what other tools call a column
@@ -138,8 +137,8 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
     if list(missing) == [standard["correct"]]:
         if counts := _counts(opened, names):
             return counts
-        references = named("reference", names)
-        answers = [name for name in names if plain(name) in _ANSWERS]
+        references = tables.usual("reference", names)
+        answers = [name for name in names if name.lower() in _ANSWERS]
         if len(answers) == 1 and (expected := [name for name in references if name not in answers]):
             return f'To compare answers exactly: table["correct"] = table["{answers[0]}"] == table["{expected[0]}"]'
         known = ("agent", standard["task"], "trial", "error", *references)
@@ -156,13 +155,13 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             )
         if others:
             return f"Column {others[0]!r} holds verdicts: give correct={others[0]!r} (--columns correct={others[0]})"
-        trials = [name for name in named("trials", names) if _numbers(opened, name)]
+        trials = [name for name in tables.usual("trials", names) if _numbers(opened, name)]
         if lists := [name for name in names if isinstance(next(iter(opened.columns[name]), None), (list, tuple))]:
             return (
                 f"Column {lists[0]!r} holds lists; for one row of each item: table = pandas.DataFrame(records)"
                 f".explode({lists[0]!r}), and correct={lists[0]!r} or, of objects, correct='{lists[0]}.NAME'"
             )
-        if scores := [name for name in named("correct", names) if _numbers(opened, name)]:
+        if scores := [name for name in tables.usual("correct", names) if _numbers(opened, name)]:
             rates = "successes = share * trials"
             if trials:
                 rates = f'table["successes"] = (table["{scores[0]}"] * table["{trials[0]}"]).round().astype(int)'
@@ -190,8 +189,13 @@ _ANSWERS = (
 
 def _counts(opened: LocalTable, names: Sequence[str]) -> str:
     """The advice that two columns hold counts; "" if none do."""
-    numeric = {plain(name): name for name in names if _numbers(opened, name)}
-    pairs = [(c, n) for c in named("successes", numeric.values()) for n in named("trials", numeric.values()) if c != n]
+    numeric = {name.lower(): name for name in names if _numbers(opened, name)}
+    pairs = [
+        (c, n)
+        for c in tables.usual("successes", numeric.values())
+        for n in tables.usual("trials", numeric.values())
+        if c != n
+    ]
     pairs += [(numeric[c], numeric[n]) for c, n in _COUNTS if c in numeric and n in numeric]
     if pairs:
         c, n = pairs[0]
@@ -311,10 +315,10 @@ def doubts(
                 f"agent={several!r} (--columns agent={several})"
             )
     if "correct" in roles and "error" not in roles:
-        for name in (*named("error", free), *(name for name in free if plain(name) in _STATUS)):
+        for name in (*tables.usual("error", free), *(name for name in free if name.lower() in _STATUS)):
             values = _distinct(opened, name)
             marks = [(str(value).strip().lower(), value) for value in values if not tables.is_blank(value)]
-            of_status = plain(name) in _STATUS
+            of_status = name.lower() in _STATUS
             errors = [value for mark, value in marks if mark in CRASHES or not (of_status or mark in tables.NO_ERROR)]
             if errors and len(values) > 1:
                 way = f"give error={name!r} (--columns error={name})"

@@ -277,7 +277,7 @@ def test_the_lines_of_pandas_that_a_message_gives_do_what_they_say(tmp_path):
     for content, expected in ADVISED.items():
         path = written(tmp_path / "t.csv", content)
         scored = {"threshold": 0.7} if "0%" in content or "5%" in content else {}
-        with pytest.raises(AgenticBayesError) as caught:
+        with pytest.raises(AgenticBayesError, match="Before: table = ") as caught:
             outcomes_from_table(path, **scored)
         advice, _, before = str(caught.value).partition(". Before: ")
         lines = [before.partition("; after:")[0]]

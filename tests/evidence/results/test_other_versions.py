@@ -92,6 +92,28 @@ VERSIONS = {
         {"H/0": (1, 2, 0, 0)},
     ),
     "pydantic-evals without failures": ({"name": "agent", "cases": [CASE]}, {"a": (1, 1, 0, 0)}),
+    "lm-eval before 0.4.4": (
+        [
+            {"doc_id": i, "doc": {}, "target": "", "resps": [], "filtered_resps": [], "doc_hash": "x", "acc": acc}
+            for i, acc in enumerate((1.0, 0.0))
+        ],
+        {"0": (1, 1, 0, 0), "1": (0, 1, 0, 0)},
+    ),
+    "Harbor's first": (
+        {"task_name": "a", "trial_name": "a__1", "agent_info": {"name": "m"}, "verifier_result": {"reward": 1.0}},
+        {"a": (1, 1, 0, 0)},
+    ),
+    "SWE-bench without what was not submitted": (
+        {
+            "total_instances": 500,
+            "submitted_instances": 2,
+            "resolved_ids": ["a"],
+            "unresolved_ids": ["b"],
+            "error_ids": [],
+            "empty_patch_ids": [],
+        },
+        {"a": (1, 1, 0, 0), "b": (0, 1, 0, 0)},
+    ),
     # Surefire's flaky and repeated tests, CTest's and GoogleTest's disabled ones, a status without an element
     "JUnit": (
         '<testsuites xmlns="urn:x"><testsuite name="s">'
