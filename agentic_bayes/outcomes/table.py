@@ -264,7 +264,9 @@ def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableR
         )
         if len(findings.problems) > before and wide is not None:
             findings.advice = [
-                *other_columns(frame[roles.trial if wide == "trials" else roles.agent], frame[roles.correct], wide),
+                *other_columns(
+                    list(frame[roles.trial if wide == "trials" else roles.agent]), frame[roles.correct], wide
+                ),
                 *findings.advice,
             ]
         elif len(findings.problems) > before:

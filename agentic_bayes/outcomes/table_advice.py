@@ -65,6 +65,7 @@ _COUNTS = (
     ("passed", "total"),
 )
 _STATUS = ("status", "state", "exit_status")
+_AGENTS = USUAL["agent"][:4]
 
 
 def ambiguous(source: str) -> str:
@@ -109,6 +110,7 @@ def _called(name: str, names: Sequence[str]) -> str | None:
 
 def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str], standard: Mapping[str, str]) -> str:
     """What a table without these columns looks like, and how it is read; "" if it looks like nothing in particular."""
+    names = [name for name in names if opened.holds(name)]
     if not isinstance(opened, LocalTable) or not names:
         return ""
     words = [str(next(iter(cells), "")).strip().lower() for cells in opened.columns.values()]
@@ -273,7 +275,7 @@ def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
     names = set(used)
     if not isinstance(opened, LocalTable):
         return
-    others = {other.lower(): other for other in opened.names if other not in names}
+    others = {other.lower(): other for other in opened.names if other not in names and opened.holds(other)}
     for name in names & set(opened.names):
         for near in difflib.get_close_matches(name.lower(), others, cutoff=0.8):
             pairs = zip(opened.columns[name], opened.columns[others[near]], strict=True)
@@ -301,14 +303,14 @@ def doubts(
             yield f"{kind} {sums[0]!r} counts as {_A[kind]}: if it sums up the others, leave its rows out"
     if wide:
         return
-    free = [name for name in opened.names if name not in roles.values()]
+    free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
     if roles.get("trials", "").lower() in _FAILURES:
         yield (
             f"{roles['trials']!r} is read as the number of all trials; if it counts the failures: "
             f'table["trials"] = table["{roles["successes"]}"] + table["{roles["trials"]}"]'
         )
     if "agent" not in roles:
-        names = [name for name in free if name.lower() in USUAL["agent"][:4]]
+        names = [name for name in free if name.lower() in _AGENTS]
         if several := next((name for name in names if len(_distinct(opened, name)) > 1), None):
             yield (
                 f"there is no column 'agent', so all rows are one agent: if {several!r} names agents, give "

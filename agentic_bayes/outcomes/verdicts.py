@@ -227,7 +227,7 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
     if len(words) == 1 and others and words[0] == column.lower():
         return [repeated_header(column)]
     if others:
-        senses = {sense: repr(word) for word, sense in reversed(_SPELLINGS[others].items())}
+        senses = {sense: repr(word) for word, sense in reversed(list(_SPELLINGS[others].items()))}
         shown = ", ".join(f"{str(v)!r}: {senses.get(_LIKELY.get(_word(v), -1), repr('…'))}" for v in wrong[:4])
         return [f"If these words are verdicts, write them as the others: {cell} = {cell}.replace({{{shown}}})"]
     shown = ", ".join(f"{str(value)!r}: {_LIKELY.get(_word(value), '…')}" for value in wrong[:4])
