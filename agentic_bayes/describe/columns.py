@@ -168,7 +168,9 @@ class _Guess:
         if several:
             repeats = "" if several[0].distinct == len(several[0].values) else ", which repeat"
             return self._take("task", several[0].name, f"its name; {several[0].distinct:,} values{repeats}")
+        agents = named("agent", self.free)
         texts = [one for one in self.free.values() if one.kind == "text" and one.distinct > 1 and not one.blank]
+        texts = [one for one in texts if one.name not in agents] or texts
         found = max(texts, key=lambda one: (one.distinct < len(one.values), one.distinct), default=None)
         return self._take("task", found.name, f"text with the most values ({found.distinct:,})") if found else None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentic_bayes.checks import check_type
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError
+from agentic_bayes.formatting import plural
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, Interaction, check_conversations
 
@@ -98,7 +99,7 @@ def _turns_with(
                     f"says nothing of the others, so give one row per turn{way}"
                 )
             if isinstance(place, int):
-                raise EvidenceError(f"{where}: has no turn {place + 1}; it has {len(turns)} turns: {have}")
+                raise EvidenceError(f"{where}: has no turn {place + 1}; it has {plural(len(turns), 'turn')}: {have}")
             raise EvidenceError(f"{where}: {len(at)} of its interactions have qa_id {place!r}; it has: {have}")
         if at[0] in done:
             raise EvidenceError(f"{where}: one interaction is given both with its qa_id and without")

@@ -54,7 +54,8 @@ class LocalTable:
     source: str
     columns: Mapping[str, Any]  # name → cells: a list, or a Series or Index of pandas
     lines: Sequence[int] = ()  # of a file: where each row begins
-    decimal_comma: bool = False
+    delimiter: str = ""  # of a CSV or TSV file
+    note: str = ""  # what to do if a column is missing
 
     @classmethod
     def of_records(cls, source: str, records: Sequence[Mapping[str, Any]], lines: Sequence[int] = ()) -> Self:
@@ -66,6 +67,20 @@ class LocalTable:
     def names(self) -> Sequence[str]:
         """Its columns."""
         return [name for name in self.columns if name.strip()]
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether numbers may have a decimal comma."""
+        return self.delimiter == ";"
+
+    @property
+    def by_pandas(self) -> str:
+        """How pandas reads it, with lines; "" if it is not a file with lines."""
+        if not len(self.lines):
+            return "pandas.DataFrame(table)" if self.source == "records" else ""
+        if not self.delimiter:
+            return f"pandas.read_json({self.source!r}, lines=True)"
+        return f"pandas.read_csv({self.source!r}" + f", sep={self.delimiter!r})".replace(", sep=','", "")
 
     def holds(self, name: str) -> bool:
         """Whether there is such a column or field."""
@@ -179,7 +194,7 @@ def open_frame(table: Any, *, error: type[AgenticBayesError]) -> LocalTable | En
     """A table that is not a path: a frame of any library, records, a structured array or a Dataset of xarray."""
     name, origin = type(table).__name__, type(table).__module__.partition(".")[0]
     if origin == "pandas" and name == "DataFrame":
-        return LocalTable("DataFrame", _pandas_columns(table, error))
+        return LocalTable("DataFrame", _pandas_columns(table, error), note=_index_note(table))
     if origin == "xarray" and name in ("Dataset", "DataArray"):
         named = table if name == "Dataset" else table.to_dataset(name=table.name or "correct")
         return LocalTable(name, _pandas_columns(named.to_dataframe().reset_index(), error))
@@ -202,9 +217,23 @@ def open_frame(table: Any, *, error: type[AgenticBayesError]) -> LocalTable | En
     return EngineTable(name, frame, dict(frame.collect_schema()))
 
 
+def _index_note(frame: pd.DataFrame) -> str:
+    """What to do with an index of text without a name."""
+    unnamed = frame.index.nlevels == 1 and frame.index.name is None and frame.index.dtype.kind not in "iuf"
+    return 'If the index holds the tasks, name it: table = table.rename_axis("task")' if unnamed else ""
+
+
 def _advice(table: Any) -> str:
     if isinstance(table, Mapping):
         return "; make one: pandas.DataFrame(table)"
+    if isinstance(table, (list, tuple)):
+        if not table:
+            return " without rows"
+        if all(hasattr(part, "columns") for part in table):
+            return "; join them: pandas.concat(table)"
+        return "; make one: pandas.DataFrame(table, columns=['task', 'correct'])"
+    if hasattr(table, "__next__"):
+        return "; make a list of it: list(table)"
     if type(table).__name__ == "Series":
         return "; with tasks in the index: table.to_frame('correct')"
     if hasattr(table, "dtype"):
@@ -217,7 +246,8 @@ def _pandas_columns(frame: pd.DataFrame, error: type[AgenticBayesError]) -> dict
     if frame.columns.nlevels > 1:
         raise error(
             f"DataFrame: its columns have {frame.columns.nlevels} levels (two header lines?), they must have one: "
-            'table.columns = table.columns.map(" ".join), or read the file with pandas.read_csv(path, header=0)'
+            'table.columns = table.columns.map(" ".join).str.strip(), or read the file with '
+            "pandas.read_csv(path, header=0)"
         )
     repeated = sorted({str(name) for name in frame.columns[frame.columns.duplicated()]})
     if repeated:

@@ -16,6 +16,7 @@ from agentic_bayes.errors import AgenticBayesError, did_you_mean
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame
 from agentic_bayes.evidence.table_files import open_file
 from agentic_bayes.records.base import short
+from agentic_bayes.records.roles import named
 from agentic_bayes.records.wire.strict_json import strict_json
 
 TRUE = frozenset({"1", "1.0", "true"})
@@ -44,6 +45,11 @@ def require_columns(source: str, columns: TableColumns, required: Iterable[str],
         )
     if not all(len(values) for values in columns.values()):
         raise error(f"{source}: the table has no rows")
+
+
+def usual(role: str, names: Iterable[str]) -> list[str]:
+    """The columns whose name usually says that they hold this role, the most telling first."""
+    return named(role, names)
 
 
 def refuse(source: str, problems: Sequence[str], *, error: Failure) -> None:

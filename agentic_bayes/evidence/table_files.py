@@ -195,10 +195,10 @@ def _text(path: Path, error: Refusal) -> Iterator[Any]:
         first = cause.object[cause.start]
         if bytes(cause.object[:2]) == _GZIP:
             raise error(f"{path}: packed by gzip twice; unpack it once") from None
-        encoding = "utf-16" if first in (0xFE, 0xFF) else "cp1252"
+        encoding = "'utf-16', sep=None, engine='python'" if first in (0xFE, 0xFF) else "'cp1252'"
         raise error(
             f"{path}: must be UTF-8, got byte {first:#04x}; if it came from Excel, save it as CSV UTF-8, or read it "
-            f"with pandas.read_csv(path, encoding={encoding!r})"
+            f"with pandas.read_csv(path, encoding={encoding})"
         ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as cause:
         raise error(f"{path}: not a complete gzip file ({cause})") from None
@@ -259,7 +259,7 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
         except csv.Error as cause:
             raise error(f"{path}: not a readable table ({cause} in line {begun + rows.line_num})") from None
     keys = [name or " " * (i + 1) for i, name in enumerate(header)]  # blank, and told apart
-    return LocalTable(str(path), dict(zip(keys, columns, strict=True)), numbers, delimiter == ";")
+    return LocalTable(str(path), dict(zip(keys, columns, strict=True)), numbers, delimiter)
 
 
 def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str, *, first: bool) -> str:
@@ -311,6 +311,10 @@ def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
             within = "; it looks written by pandas: pandas.read_json(path, orient='split')"
         elif rows and (all(isinstance(v, Mapping) for v in rows.values()) or len(lists) == len(rows) > 1):
             within = "; it looks like columns: pandas.read_json(path)"
+            if not {"task", "correct"} & rows.keys():
+                within += ", or one row for each key, .T.rename_axis('task')"
+        elif rows and not lists:
+            within = "; write one row as [{…}]"
         raise error(f"{source}: must be an array of objects, got one object{within}")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):

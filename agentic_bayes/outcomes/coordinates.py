@@ -48,20 +48,23 @@ def by_task(
 ) -> dict[str, str | float]:
     """The label or the weight of every task; a task with two, or with none, is a problem."""
     seen: dict[str, list[Any]] = {task: [] for task in tasks}
+    wrong = set()
     for task, value in zip(tasks, values, strict=True):
         if tables.is_blank(value):
             continue
         read: Any = tables.label(value) if role == "group" else tables.number(value)
         if isinstance(value, (list, dict)):
             problems.append(f"task {task!r}: {column} must be text or a number, got {value!r}")
+            wrong.add(task)
         elif role == "weight" and (read is None or read < 0 or isinstance(value, bool)):
             problems.append(f"task {task!r}: {column} must be a number ≥ 0, got {value!r}")
+            wrong.add(task)
         elif read not in seen[task]:
             seen[task].append(read)
     for task, found in seen.items():
         if len(found) > 1:
             problems.append(f"task {task!r} has {len(found)} values of {column}, it must have one: {_listed(found)}")
-    if empty := [task for task, found in seen.items() if not found]:
+    if empty := [task for task, found in seen.items() if not found and task not in wrong]:
         problems.append(f"{column} is blank for {_tasks(empty)}: every task needs one")
     if role == "weight" and not problems and not any(found[0] for found in seen.values()):
         problems.append(f"{column} must be > 0 for at least one task, all are 0")

@@ -10,6 +10,7 @@ import numpy as np
 
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, collected
+from agentic_bayes.outcomes.rows import as_precise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ def count_in_engine(
         allowed, value = (result == 0) | (result == 1), result.cast(nw.Float64)
     else:
         allowed = (result >= 0) & (result <= 1)
-        value = nw.when(result >= threshold).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+        value = nw.when(result >= as_precise(threshold, kind)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     blank = result.is_null() | result.is_nan() if kind.is_float() else result.is_null()
     columns[correct] = nw.when(~blank & allowed).then(value).when(~blank).then(nw.lit(NO_RESULT))
     frame = _grouped(table, columns)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WHOLE = "a whole number in [0, 2^53)"
 _THOUSANDS = re.compile("[0-9]{1,3}([ ,.'’\u00a0\u202f][0-9]{3})+")
+_MARKS = "Write numbers without marks of thousands"
 DENSE = 16  # possible keys per row up to which one byte for each key is smaller than a hash table
 
 
@@ -32,9 +33,19 @@ class TableFindings:
     problems: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)  # what may be wrong although it can be read
+    weights: Array | None = None  # of a table counted in its engine: how many rows each row stands for
+
+    def where(self, rows: Array) -> str:
+        """Where the first of these rows stands, and how many there are; in an engine rows have no place."""
+        if self.weights is not None:
+            return plural(int(self.weights[rows].sum()), "row")
+        return self.place(int(rows[0])) + (f", {plural(len(rows), 'row')}" if len(rows) > 1 else "")
 
     def at(self, rows: Array, message: str) -> None:
         """The same problem in several rows."""
+        if self.weights is not None:
+            self.problems.append(f"{self.where(rows)}: {message}")
+            return
         shown = rows[: tables.SHOWN + 1].tolist()
         self.problems += [f"{self.place(row)}: {message}" for row in shown]
         self.problems += [""] * (len(rows) - len(shown))  # counted, not shown
@@ -55,13 +66,16 @@ class TableFindings:
         self.problems += [""] * (len(again) - len(shown))
         return True
 
-    def refuse(self, source: str) -> None:
-        """Raise one error with all problems, if there are any, and then what helps."""
+    def refuse(self, source: str, by_pandas: str) -> None:
+        """Raise one error with all problems, if there are any, and then what helps; `by_pandas` makes a frame of it."""
         if self.problems:
             more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
             advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
-            if self.place(0).startswith("line") and 'table["' in advice:
-                advice += f". Before: table = pandas.read_csv({source!r}); after: table.to_csv('new.csv', index=False)"
+            if by_pandas and re.search(r'table(\["| = )', advice):
+                if _MARKS in advice:  # 1.234 would be a number with decimals
+                    by_pandas = by_pandas.removesuffix(")") + ", dtype=str)"
+                after = "; after: table.to_csv('new.csv', index=False)" if source != "records" else ""
+                advice += f". Before: table = {by_pandas}{after}"
             raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
 
 
@@ -140,24 +154,32 @@ def read_numbers(cells: pd.Series, column: str, findings: TableFindings) -> Arra
     """A column of counts."""
     coded = CodedColumn.of(cells)
     numbers = [tables.whole_number(value) for value in coded.values]
-    wrong = [code for code, number in enumerate(numbers) if number is None]
-    for code in [*wrong, -1]:
-        if len(rows := coded.rows([code])):
-            got = tables.shown(coded.values[code]) if code >= 0 else "a blank"
+    blank = [-1, *(code for code, value in enumerate(coded.values) if tables.is_blank(value))]
+    wrong = [code for code, number in enumerate(numbers) if number is None and code not in blank]
+    for codes in [*([code] for code in wrong), blank]:
+        if len(rows := coded.rows(codes)):
+            got = "a blank" if codes is blank else tables.shown(coded.values[codes[0]])
             findings.at(rows, f"{column} must be {WHOLE}, got {got}")
-    findings.advice += _count_advice([coded.values[code] for code in wrong], column)
+            if codes is blank:
+                findings.advice.append(f'To leave out what was not run: table = table.dropna(subset=["{column}"])')
+    if not any(text.startswith("If there is a second header") for text in findings.advice):
+        findings.advice += _count_advice([coded.values[code] for code in wrong], column)
     return coded.mapped(np.asarray([number or 0 for number in numbers], dtype=np.int64), np.int64(0))
 
 
 def _count_advice(wrong: Sequence[Any], column: str) -> list[str]:
     texts = [str(value).strip() for value in wrong]
+    if column in texts:
+        return [verdicts.repeated_header(column)]
+    if texts and (marked := verdicts.footnotes(texts, f'table["{column}"]')):
+        return marked
     if any("/" in text for text in texts):
         both = f'table[["successes", "trials"]] = table["{column}"].str.split("/", expand=True)'
         return [f'Split "7/10" into two columns: {both}']
     if texts and all(_THOUSANDS.fullmatch(text) for text in texts):
         marks = dict.fromkeys(mark for text in texts for mark in text if not mark.isdecimal())
         bare = f'table["{column}"]' + "".join(f'.str.replace("{mark}", "")' for mark in marks)
-        return [f'Write numbers without marks of thousands: table["{column}"] = {bare}']
+        return [f'{_MARKS}: table["{column}"] = {bare}']
     if texts and all("," in text and tables.number(text.replace(",", ".", 1)) is not None for text in texts):
         return [f'Decimal commas: table["{column}"] = table["{column}"].str.replace(",", ".").astype(float)']
     if texts and all(text.startswith("-") for text in texts):
@@ -206,22 +228,27 @@ def read_outcomes_of_rows(
         if crashed.any():  # what stands beside an error is not looked at
             cells = cells.mask(crashed)
     if threshold is not None and (scores := _scores(cells)) is not None:
-        verdict = np.where(np.isnan(scores), verdicts.NONE, scores >= threshold)
+        verdict = np.where(np.isnan(scores), verdicts.NONE, scores >= as_precise(threshold, cells.dtype))
         return np.where(crashed, verdicts.ERRORED, verdict)
     coded = CodedColumn.of(cells)
 
-    def place(code: int) -> str:
-        rows = coded.rows([code])
-        more = f", {plural(len(rows), 'row')}" if len(rows) > 1 else ""
-        return findings.place(int(rows[0])) + more
-
     codes, wrong = verdicts.read_verdicts(
-        coded.values, column=correct, threshold=threshold, comma=comma, place=place, advice=findings.advice
+        coded.values,
+        column=correct,
+        threshold=threshold,
+        comma=comma,
+        place=lambda code: findings.where(coded.rows([code])),
+        advice=findings.advice,
     )
     if wrong:
         findings.problems.append(wrong)
         return np.full(len(frame), verdicts.NONE)
     return np.where(crashed, verdicts.ERRORED, coded.mapped(np.asarray(codes, dtype=np.int64), verdicts.NONE))
+
+
+def as_precise(threshold: float, kind: Any) -> float:
+    """The threshold as a column of floats holds it: .7 in four bytes is less than .7."""
+    return float(np.float32(threshold)) if str(kind).lower().startswith(("float32", "float[")) else threshold
 
 
 def _is_error(value: Any) -> bool:
@@ -262,6 +289,7 @@ def read_counts(
     """Counts from columns of counts."""
     successes, trials = names
     zeros = np.zeros(len(frame), dtype=np.int64)
+    labelled = not findings.problems
     before = len(findings.problems)
     columns = [read_numbers(frame[name], name, findings) for name in names]
     errored = read_numbers(frame["errored"], "errored", findings) if "errored" in frame else zeros
@@ -290,7 +318,7 @@ def read_counts(
     def named(row: int) -> str:
         return f"agent {agents.values[agents.codes[row]]!r}, task {tasks.values[tasks.codes[row]]!r}"
 
-    if findings.repeated(cell, named):
+    if labelled and findings.repeated(cell, named):
         findings.advice.append(
             'Rows of the same agent and task can be added up: table.groupby(["agent", "task"]).sum().reset_index()'
         )

@@ -16,6 +16,7 @@ from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, co
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import natural_key
 from agentic_bayes.outcomes.rows import CodedColumn
+from agentic_bayes.outcomes.table_advice import doubts, warn
 
 GroupKey = tuple[str, ...]
 # roles of columns that have a name where none is given
@@ -56,6 +57,7 @@ def split_table(
         yield from _in_engine(opened, split)
         return
     taken = names if reading.get("wide") else sorted(name for name in roles if opened.holds(name))
+    delimiter = opened.delimiter if isinstance(opened, LocalTable) else ""
     frame = opened.take(taken)
     lines = np.asarray(opened.lines) if isinstance(opened, LocalTable) else np.array([])
     for key, rows, blank in _rows(opened, split):
@@ -65,7 +67,15 @@ def split_table(
         part = frame.iloc[rows].reset_index(drop=True)
         where = lines[rows].tolist() if len(lines) else ()
         cells = {str(name): part[name] for name in taken}
-        yield key, TablePart(opened.source, cells, where, opened.decimal_comma, rows=rows.tolist(), whole=names)
+        yield key, TablePart(opened.source, cells, where, delimiter, rows=rows.tolist(), whole=names)
+
+
+def warn_of_whole(table: Any, split: Sequence[str], reading: Mapping[str, Any]) -> None:
+    """Warn once of what is doubtful in the columns of all groups."""
+    opened = tables.open_table(table, error=OutcomesError)
+    used = {role: name for role in _NAMED if opened.holds(name := str(reading.get(role) or role))}
+    used |= {f"split {i}": name for i, name in enumerate(split)}
+    warn(opened.source, doubts(opened, (), (), used, reading.get("threshold"), wide=bool(reading.get("wide"))))
 
 
 def _rows(opened: OpenTable, split: Sequence[str]) -> Iterator[tuple[GroupKey, Array, str]]:

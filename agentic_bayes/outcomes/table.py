@@ -12,8 +12,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability, check_text
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.evidence.frames import EngineTable, OpenTable
-from agentic_bayes.formatting import plural
+from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable
 from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_name
 from agentic_bayes.outcomes.dataset import dataset_from_arrays
 from agentic_bayes.outcomes.engine import COUNTED, count_in_engine, repeated_in_engine
@@ -37,6 +36,7 @@ from agentic_bayes.outcomes.table_advice import (
     other_columns,
     repeated_trials,
     similar,
+    sums,
     swapped,
     warn,
 )
@@ -161,7 +161,7 @@ def outcomes_from_table(
         raise InvalidArgument("threshold is for a column of scores, and the table holds counts")
     extra = check_columns(group, weight)
     values = [] if wide else [correct] if counts is None else list(counts)
-    check_required(opened, [task, *values, *extra, *named], {"task": task, "correct": correct}, wide=wide is not None)
+    check_required(opened, [task, *values, *extra, *named], {"task": task, "correct": correct})
     roles = _Roles(
         agent=agent if opened.holds(agent) and wide != "agents" else None,
         task=task,
@@ -179,11 +179,13 @@ def outcomes_from_table(
     if read.findings.problems and (careful := opened.careful()) is not None:
         opened = careful
         read = _read(opened, roles, wide)
-    read.findings.refuse(opened.source)
+    read.findings.refuse(opened.source, opened.by_pandas if isinstance(opened, LocalTable) else "")
     agents, tasks = read.counted.agents, read.counted.tasks
-    named_agents = roles.agent is not None or wide == "agents"
     said = [*read.findings.doubts, *similar(agents, agent)]
-    warn(opened.source, [*said, *doubts(opened, tasks, agent, named=named_agents)])
+    said += doubts(opened, agents, tasks, roles.columns(), threshold, wide=wide is not None)
+    if counts is not None:
+        said += sums(tasks, read.counted.counts)
+    warn(opened.source, said)
     attrs: dict[str, Any] = {"unit": "conversation", "indicator": counts[0] if counts else str(correct)}
     if threshold is not None:
         attrs["threshold"] = threshold
@@ -244,7 +246,7 @@ def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableR
             opened, roles.labels, roles.correct, error=roles.error, trial=roles.trial, threshold=roles.threshold
         )
         weights = frame[COUNTED].to_numpy()
-        findings.place = lambda row: plural(int(weights[row]), "row")
+        findings.weights = weights
     else:
         frame = opened.take([*roles.labels, roles.correct, *filter(None, (roles.trial, roles.error))])
     if not len(frame):
@@ -262,7 +264,9 @@ def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableR
         )
         if len(findings.problems) > before and wide is not None:
             findings.advice = [
-                *other_columns(frame[roles.trial if wide == "trials" else roles.agent], frame[roles.correct]),
+                *other_columns(
+                    list(frame[roles.trial if wide == "trials" else roles.agent]), frame[roles.correct], wide
+                ),
                 *findings.advice,
             ]
         elif len(findings.problems) > before:
@@ -322,18 +326,29 @@ def _check_repetition(
     trials = read_labels(frame[roles.trial], roles.trial, findings)
     if findings.problems:
         return
+    keys = list(filter(None, [roles.agent, roles.task]))
 
     def name(row: int) -> str:
         parts = (column.values[column.codes[row]] for column in (agents, tasks, trials))
         return "agent {!r}, task {!r}, trial {!r}".format(*parts)
 
     if lazy and isinstance(opened, EngineTable):
-        labels = list(filter(None, (roles.agent, roles.task)))
-        for row in repeated_in_engine(opened, labels, roles.trial):
-            place = ", ".join(f"{key} {str(row[key])!r}" for key in dict.fromkeys([*labels, roles.trial]))
+        for row in repeated_in_engine(opened, keys, roles.trial):
+            place = ", ".join(f"{key} {str(row[key])!r}" for key in dict.fromkeys([*keys, roles.trial]))
             findings.problems.append(f"{row[COUNTED]} rows are all {place}")
     else:
         cells = agents.codes * len(tasks.values) + tasks.codes
+        if roles.correct == CELLS:  # a wide table: the same rows of it in every column
+            of_cells, findings.place = findings.place, opened.place
+            again = findings.repeated(cells[trials.codes == 0], lambda row: name(row).rpartition(", ")[0])
+            findings.place = of_cells
+            if again:
+                melted = f'table.melt({keys}, value_name="correct")[{[*keys, "correct"]}]'
+                findings.advice.append(
+                    f"If these are further attempts, give one row for each trial: {melted}; if rows were copied, "
+                    "table = table.drop_duplicates()"
+                )
+            return
         findings.repeated(cells * len(trials.values) + trials.codes, name)
     if findings.problems:
         findings.advice.append(repeated_trials(opened, roles.agent, roles.task, roles.trial))

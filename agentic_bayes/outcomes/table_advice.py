@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.evidence.frames import LocalTable, OpenTable
-from agentic_bayes.outcomes.verdicts import is_verdict
+from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
+from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.verdicts import CRASHES, is_verdict
 
 HINT = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
 USUAL = {  # what other tools call a column
@@ -44,8 +46,26 @@ USUAL = {  # what other tools call a column
 
 
 _FAILURES = ("failed", "fail", "failure", "failures", "incorrect", "wrong", "bug", "broken", "crashed", "is_error")
-_SUMS = ("total", "sum", "overall", "average", "mean", "avg", "gesamt", "summe")
-_NO_TRIALS = (*_SUMS, "median", "std", "index", "count", "pass_rate", "success_rate", "accuracy")
+_SUM = re.compile(
+    r"(grand |sub|sub-|macro |micro |weighted )?"
+    r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
+    r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
+)
+_NO_TRIAL = re.compile(
+    r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best|pass(ed)?[ _]?(@|\^|at)[ _]?\d+|"
+    r"(n|num)_(correct|passed|success(es)?|trials|runs)|(pass|success|win)_?rate|accuracy|successes|trials|solve_rate"
+)
+_SHARES = re.compile(r"acc|accuracy|.*(_|\b)rate|pass[@^]\d+|mean(_score)?|avg(_score)?|percent(age)?")
+_COUNTS = (
+    ("c", "n"),
+    ("k", "n"),
+    ("sum", "count"),
+    ("num_correct", "num_total"),
+    ("correct", "total"),
+    ("passed", "total"),
+)
+_STATUS = ("status", "state", "exit_status")
+_AGENTS = USUAL["agent"][:4]
 
 
 def ambiguous(source: str) -> str:
@@ -57,7 +77,7 @@ def ambiguous(source: str) -> str:
     )
 
 
-def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping[str, str], *, wide: bool) -> None:
+def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping[str, str]) -> None:
     """Refuse a table that lacks columns; say which are near, and what the table may be instead."""
     missing = [name for name in dict.fromkeys(map(str, required)) if not opened.holds(name)]
     if not missing:
@@ -66,7 +86,8 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
     names = list(whole.names)
     near = [f"{name!r} ({_near(name, standard, names)})" for name in missing]
     listed = ", ".join(map(repr, names)) or "none"
-    advice = "" if wide else _what_it_is(whole, names, missing, standard)
+    note = whole.note if isinstance(whole, LocalTable) and standard["task"] in missing else ""
+    advice = note or _what_it_is(whole, names, missing, standard)
     raise OutcomesError(
         f"{opened.source}: there is no column {' and no '.join(near)}. Its columns: {listed}. {advice or HINT}"
     )
@@ -89,12 +110,18 @@ def _called(name: str, names: Sequence[str]) -> str | None:
 
 def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str], standard: Mapping[str, str]) -> str:
     """What a table without these columns looks like, and how it is read; "" if it looks like nothing in particular."""
+    names = [name for name in names if opened.holds(name)]
     if not isinstance(opened, LocalTable) or not names:
         return ""
     words = [str(next(iter(cells), "")).strip().lower() for cells in opened.columns.values()]
     if all(name.lower() in words for name in missing):
         return f"The header seems to be {opened.place(0)}: read it with pandas.read_csv(path, header=1)"
-    if len(names) == 1 and (mark := next((mark for mark in "|: " if mark in names[0]), "")):
+    if names[0].startswith("|") and len(names) == 1:
+        return (
+            "It looks like Markdown: read it with pandas.read_csv(path, sep='|', skipinitialspace=True)"
+            ".dropna(axis=1, how='all').iloc[1:].rename(columns=str.strip)"
+        )
+    if len(names) == 1 and (mark := next((mark for mark in "|&: " if mark in names[0]), "")):
         sep = repr(mark) if mark.strip() else r"r'\s+'"
         return f"The fields seem to be separated by {mark!r}: read it with pandas.read_csv(path, sep={sep})"
     same = {name: _called(name, names) for name in missing}
@@ -105,14 +132,19 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         pairs = [(roles.get(name, name), other) for name, other in same.items()]
         python = ", ".join(f'{role}="{other}"' for role, other in pairs)
         return f"Name the columns: {python} (--columns {','.join(f'{role}={other}' for role, other in pairs)})"
-    if len(missing) > 1 and any(is_verdict(name) or tables.number(name) is not None for name in names):
+    if len(missing) > 1 and any(
+        (is_verdict(name) and len(name) > 1) or tables.number(name) is not None for name in names
+    ):
         return "The header seems to be missing: read it with pandas.read_csv(path, names=['task', 'correct', …])"
     if list(missing) == [standard["correct"]]:
-        others = [
-            name
-            for name in names
-            if name not in ("agent", standard["task"], "trial", "error") and _verdicts(opened, name)
-        ]
+        if counts := _counts(opened, names):
+            return counts
+        references = tables.usual("reference", names)
+        answers = [name for name in names if name.lower() in _ANSWERS]
+        if len(answers) == 1 and (expected := [name for name in references if name not in answers]):
+            return f'To compare answers exactly: table["correct"] = table["{answers[0]}"] == table["{expected[0]}"]'
+        known = ("agent", standard["task"], "trial", "error", *references)
+        others = [name for name in names if name not in known and _verdicts(opened, name)]
         if len(others) > 1:
             return (
                 f"The table may be wide, {', '.join(map(repr, others[:4]))} being trials or agents: give "
@@ -125,7 +157,64 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             )
         if others:
             return f"Column {others[0]!r} holds verdicts: give correct={others[0]!r} (--columns correct={others[0]})"
+        trials = [name for name in tables.usual("trials", names) if _numbers(opened, name)]
+        if lists := [name for name in names if isinstance(next(iter(opened.columns[name]), None), (list, tuple))]:
+            return (
+                f"Column {lists[0]!r} holds lists; for one row of each item: table = pandas.DataFrame(records)"
+                f".explode({lists[0]!r}), and correct={lists[0]!r} or, of objects, correct='{lists[0]}.NAME'"
+            )
+        if scores := [name for name in tables.usual("correct", names) if _numbers(opened, name)]:
+            rates = "successes = share * trials"
+            if trials:
+                rates = f'table["successes"] = (table["{scores[0]}"] * table["{trials[0]}"]).round().astype(int)'
+                rates += f', and successes="successes", trials="{trials[0]}"'
+            return (
+                f"Column {scores[0]!r} holds scores: give correct={scores[0]!r}, threshold=0.7 (--columns "
+                f"correct={scores[0]} --threshold 0.7); if each is a share of several trials, give counts instead: "
+                f"{rates}"
+            )
     return ""
+
+
+_ANSWERS = (
+    "answer",
+    "output",
+    "response",
+    "prediction",
+    "predicted",
+    "actual",
+    "actual_output",
+    "model_answer",
+    "pred",
+)
+
+
+def _counts(opened: LocalTable, names: Sequence[str]) -> str:
+    """The advice that two columns hold counts; "" if none do."""
+    numeric = {name.lower(): name for name in names if _numbers(opened, name)}
+    pairs = [
+        (c, n)
+        for c in tables.usual("successes", numeric.values())
+        for n in tables.usual("trials", numeric.values())
+        if c != n
+    ]
+    pairs += [(numeric[c], numeric[n]) for c, n in _COUNTS if c in numeric and n in numeric]
+    if pairs:
+        c, n = pairs[0]
+        return f"If these are counts: successes={c!r}, trials={n!r} (--columns successes={c},trials={n})"
+    passed = next((numeric[name] for name in ("passed", "pass", "successes", "wins") if name in numeric), "")
+    failed = next((numeric[name] for name in ("failed", "fail", "failures", "losses") if name in numeric), "")
+    if passed and failed:
+        return (
+            f'If these are counts: table["trials"] = table["{passed}"] + table["{failed}"], and give '
+            f'successes="{passed}", trials="trials"'
+        )
+    return ""
+
+
+def _numbers(opened: LocalTable, name: str) -> bool:
+    cells = [cell for cell in list(opened.columns[name])[:1000] if not tables.is_blank(cell)]
+    return bool(cells) and all(tables.number(cell) is not None for cell in cells)
 
 
 def _verdicts(opened: LocalTable, name: str) -> bool:
@@ -160,12 +249,17 @@ def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
 
 
 def check_wide(source: str, names: Sequence[str], wide: str) -> None:
-    """Refuse columns of a wide table that sum up or number others."""
-    if odd := [name for name in names if name.strip().lower() in _NO_TRIALS]:
+    """Refuse columns of a wide table that sum up or number others, and warn of one unlike the other trials."""
+    lower = {name: name.strip().lower() for name in names}
+    if odd := [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word)]:
         raise OutcomesError(
             f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: leave out what is none, "
             f"table.drop(columns={odd}), or give it another name"
         )
+    bare = [name for name in names if not re.search(r"\d", name)]
+    if wide == "trials" and 0 < len(bare) < len(names) - 1:
+        listed = ", ".join(map(repr, bare))
+        warn(source, [f"{listed} counted as trials like the others; if they are none: table.drop(columns={bare})"])
 
 
 def check_roles(source: str, roles: Mapping[str, str]) -> None:
@@ -181,7 +275,7 @@ def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
     names = set(used)
     if not isinstance(opened, LocalTable):
         return
-    others = {other.lower(): other for other in opened.names if other not in names}
+    others = {other.lower(): other for other in opened.names if other not in names and opened.holds(other)}
     for name in names & set(opened.names):
         for near in difflib.get_close_matches(name.lower(), others, cutoff=0.8):
             pairs = zip(opened.columns[name], opened.columns[others[near]], strict=True)
@@ -194,28 +288,89 @@ def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
                 )
 
 
-def doubts(opened: OpenTable, tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
-    """What may be wrong although the table can be read: sums among the tasks, agents in a column of another name."""
-    if sums := [task for task in tasks if len(tasks) > 1 and task.strip().lower() in _SUMS]:
-        yield f"task {sums[0]!r} counts as a task: if it sums up the others, leave its rows out"
-    if not named and isinstance(opened, LocalTable):
-        names = [name for name in opened.names if name.lower() in USUAL["agent"][:4]]
-        several = [name for name in names if len(set(map(str, opened.columns[name]))) > 1]
-        if several:
+def doubts(
+    opened: OpenTable,
+    agents: Sequence[str],
+    tasks: Sequence[str],
+    roles: Mapping[str, str],
+    threshold: float | None,
+    *,
+    wide: bool,
+) -> Iterator[str]:
+    """What may be wrong although the table can be read: sums, and columns of other names with agents or errors."""
+    for kind, labels in (("task", tasks), ("agent", agents)):
+        if len(labels) > 1 and (sums := [name for name in labels if _SUM.fullmatch(name.strip().lower())]):
+            yield f"{kind} {sums[0]!r} counts as {_A[kind]}: if it sums up the others, leave its rows out"
+    if wide:
+        return
+    free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
+    if roles.get("trials", "").lower() in _FAILURES:
+        yield (
+            f"{roles['trials']!r} is read as the number of all trials; if it counts the failures: "
+            f'table["trials"] = table["{roles["successes"]}"] + table["{roles["trials"]}"]'
+        )
+    if "agent" not in roles:
+        names = [name for name in free if name.lower() in _AGENTS]
+        if several := next((name for name in names if len(_distinct(opened, name)) > 1), None):
             yield (
-                f"there is no column {agent!r}, so all rows are one agent: if {several[0]!r} names agents, give "
-                f"agent={several[0]!r} (--columns agent={several[0]})"
+                f"there is no column 'agent', so all rows are one agent: if {several!r} names agents, give "
+                f"agent={several!r} (--columns agent={several})"
             )
+    if "correct" in roles and "error" not in roles:
+        for name in (*tables.usual("error", free), *(name for name in free if name.lower() in _STATUS)):
+            values = _distinct(opened, name)
+            marks = [(str(value).strip().lower(), value) for value in values if not tables.is_blank(value)]
+            of_status = name.lower() in _STATUS
+            errors = [value for mark, value in marks if mark in CRASHES or not (of_status or mark in tables.NO_ERROR)]
+            if errors and len(values) > 1:
+                way = f"give error={name!r} (--columns error={name})"
+                if of_status:
+                    way = f'table["error"] = table["{name}"].isin({[str(value) for value in errors]})'
+                yield (
+                    f"column {name!r} is not used, so trials that crashed count by their verdicts: if its values "
+                    f"({', '.join(map(tables.shown, errors[:3]))}) mark them, {way}"
+                )
+                break
+    if threshold is not None and _SHARES.fullmatch(roles.get("correct", "").lower()):
+        yield (
+            f"every value of {roles['correct']!r} is cut at {threshold:g} as one trial: if it is a share of several "
+            "trials, give counts instead, successes = share * trials"
+        )
 
 
-def other_columns(names: Iterable[str], cells: Iterable[Any]) -> list[str]:
-    """The advice to leave out columns of a wide table that hold text other than verdicts."""
+_SUM_TRIALS = 4  # fewer are the sum of others by chance too often
+_A = {"task": "a task", "agent": "an agent"}
+
+
+def sums(tasks: Sequence[str], counts: Array) -> Iterator[str]:
+    """The doubt that the counts of a task are the sum of all others, in every agent that has any."""
+    successes, trials = counts[0], counts[1]
+    for i, task in enumerate(tasks if len(tasks) > 2 else ()):
+        twice = (2 * trials[:, i] == trials.sum(axis=1)) & (2 * successes[:, i] == successes.sum(axis=1))
+        if twice.all() and trials[:, i].max() >= _SUM_TRIALS and not _SUM.fullmatch(task.strip().lower()):
+            yield f"task {task!r} has as many successes and trials as all others: if it sums them up, leave it out"
+
+
+def _distinct(opened: OpenTable, name: str) -> list[Any]:
+    """Some distinct values of a column."""
+    if isinstance(opened, EngineTable) and opened.lazy:
+        return collected(opened.selected({name: opened.cells(name)}).unique().head(_LOOKED_AT), [name])[name].tolist()
+    cells = opened.take([name])[name]
+    return list({str(cell): cell for cell in cells}.values())
+
+
+_LOOKED_AT = 1000
+
+
+def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list[str]:
+    """The advice to leave out columns of a wide table that hold text other than verdicts, if not all do."""
     wrong = {
         name: None
         for name, cell in zip(names, cells, strict=True)
         if not (tables.is_blank(cell) or is_verdict(cell)) and tables.number(cell) is None
     }
-    return [f"If these are no trials, leave them out: table.drop(columns={list(wrong)})"] if wrong else []
+    some = wrong and len(wrong) < len(set(names))
+    return [f"If these are no {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
 
 
 def similar(agents: Sequence[str], column: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "task": (
         *("task", "task_id", "case", "case_id", "test_case", "test", "test_id", "test_name", "scenario"),
         *("question_id", "problem_id", "instance_id", "example_id", "sample_id", "item_id", "doc_id", "prompt_id"),
-        *("problem", "item", "question", "prompt", "query", "input", "name", "id"),
+        *("problem", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
     ),
     "trial": (
         *("trial", "trial_id", "repeat", "repetition", "attempt", "replicate", "rep", "run", "run_id"),

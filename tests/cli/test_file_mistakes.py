@@ -114,6 +114,14 @@ def test_estimate_refuses_a_mistake_in_words_that_help(tmp_path, name):
 
 
 DOUBTED = {
+    "a sum with a note": (COUNTS + "a,3,5\nGrand total (1 task),3,5\n", "task 'Grand total (1 task)' counts as a task"),
+    "a sum of another name": (COUNTS + "a,3,5\nb,4,5\ncombined,7,10\n", "'combined' has as many successes and trials"),
+    "a sum of agents": ("agent," + COUNTS + "v1,a,3,5\nOverall,a,3,5\n", "agent 'Overall' counts as an agent"),
+    "errors under another name": (
+        "task,correct,error_message\na,1,\nb,0,Timeout\n",
+        "crashed count by their verdicts: if its values ('Timeout') mark them, give error='error_message'",
+    ),
+    "errors in a status": ("task,correct,status\na,1,done\nb,0,Error\n", "table[\"status\"].isin(['Error'])"),
     "a sum among the tasks": (COUNTS + "a,3,5\nb,4,5\nTotal,7,10\n", "task 'Total' counts as a task: if it sums up"),
     "agents under another name": ("model,task,correct\nm,a,1\nn,a,0\n", "all rows are one agent: if 'model' names"),
     "rates for counts": (COUNTS + "a,1.0,10\nb,0.0,10\n", "successes are all 0.0 or 1.0, of more than one trial each"),

@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import agentic_bayes as ab
-from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
+from agentic_bayes.errors import AgenticBayesWarning, EstimateError, InvalidArgument, OutcomesError, UnknownName
 
 QUICK = {"method": ab.Hierarchical(), "k": (1, 3)}
 
@@ -128,6 +128,13 @@ def test_files_and_other_columns_are_split(tmp_path):
     wide = pd.DataFrame({"lang": ["en", "fr"], "task": ["a", "a"], "run_1": [1, 0], "run_2": [1, 0]})
     counted = ab.estimate_many(wide, split="lang", columns={"wide": "trials"}, method="frequentist", k=1)
     assert counted.summary().query("metric == 'pass^1' and estimand == 'tasks'")["mean"].tolist() == [1, 0]
+
+
+def test_what_is_doubtful_of_the_whole_table_is_said_once():
+    """Agents in a column that is neither an agent nor split are not pooled in silence."""
+    with pytest.warns(AgenticBayesWarning, match="if 'model' names agents, give agent='model'") as said:
+        many = ab.estimate_many(trials(bad=False), split=["week"], method=ab.Conjugate(), k=(1,))
+    assert (len(said), many.groups) == (1, [("1",), ("2",), ("10",)])
 
 
 def test_what_is_wrong_with_all_groups_is_one_error():

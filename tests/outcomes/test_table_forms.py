@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import reduced
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table_files
 from agentic_bayes.outcomes.dataset import check_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -266,3 +266,22 @@ def test_the_name_of_a_column_is_text(role, name):
         outcomes_from_table(
             [{"task": "a", "correct": 1}], **{"trials": "n", role: name} if role == "successes" else {role: name}
         )
+
+
+def test_a_threshold_cuts_scores_of_four_bytes_alike_in_every_library():
+    """As a number of four bytes .7 is less than .7, and still reaches it."""
+    rows = pa.table({"task": ["a", "b"], "correct": pa.array([0.7, 0.6], pa.float32())})
+    frames = (rows, rows.to_pandas(), rows.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(rows))
+    for table in (*frames, pl.from_arrow(rows).lazy(), duckdb.connect().from_arrow(rows)):
+        assert outcomes_from_table(table, threshold=0.7)["successes"].sum() == 1, type(table)
+
+
+def test_what_is_doubtful_is_said_of_every_library():
+    """Agents and errors in columns of other names, whether the rows are here or in an engine."""
+    rows = [{"task": "a", "model": m, "correct": 1, "error_message": e} for m, e in (("x", ""), ("y", "boom"))]
+    for make in (pd.DataFrame, pl.DataFrame, pl.LazyFrame, relation):
+        with pytest.warns(AgenticBayesWarning) as said:
+            outcomes_from_table(make(rows))
+        text = " ".join(str(one.message) for one in said)
+        assert "'model' names agents" in text
+        assert "('boom') mark them, give error='error_message'" in text

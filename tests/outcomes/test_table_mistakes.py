@@ -183,6 +183,52 @@ MISTAKES: dict[str, Case] = {
     "a dict of columns": (lambda: {"task": ["a"]}, {}, ("got dict; make one: pandas.DataFrame(table)",)),
     "a column alone": (lambda: pd.Series([1, 0]), {}, ("got Series", "table.to_frame('correct')")),
     "an array without names": (lambda: np.eye(2), {}, ("got ndarray", "columns=['task', 'correct']")),
+    # published tables
+    "footnote marks": ("task,successes,trials\na,7†,10\n", {}, ("got '7†'", 'str.rstrip("† ")')),
+    "a header that comes again": (
+        "task,successes,trials\na,1,2\ntask,successes,trials\nb,1,2\n",
+        {},
+        ("line 3: successes", 'table = table[table["successes"] != "successes"]'),
+    ),
+    "shares and percentages": (
+        column("0.9", "85"),
+        {"threshold": 0.7},
+        ("'85' (line 3)", "Some are shares (0.9), some percentages (85)"),
+    ),
+    "1 but for rounding": (column("1.0000001"), {"threshold": 0.7}, (".clip(0, 1)",)),
+    "means with spread": (column("65.2 ± 1.2"), {}, ("the counts behind them are needed",)),
+    "an error of a spreadsheet": (column("1", "#DIV/0!"), {}, (".replace('#DIV/0!', None)",)),
+    "a list of trials": (lambda: [{"task": "a", "correct": [1, 0]}], {}, ('.explode("correct")',)),
+    "trials under another name": (lambda: [{"task": "a", "runs": [{"ok": 1}]}], {}, ("'runs' holds lists", "explode")),
+    "counts under other names": ("task,c,n\na,1,2\n", {}, ("--columns successes=c,trials=n",)),
+    "passed and failed": ("task,passed,failed\na,3,2\n", {}, ('table["trials"] = table["passed"] + table["failed"]',)),
+    "an accuracy": (
+        "task,accuracy,n\na,0.5,4\n",
+        {},
+        ("'accuracy' holds scores", 'table["successes"] = (table["accuracy"] * table["n"]).round().astype(int)'),
+    ),
+    "answers and references": (
+        "task,answer,expected\na,true,true\n",
+        {},
+        ('table["correct"] = table["answer"] == table["expected"]',),
+    ),
+    "an index without a name": (lambda: pd.DataFrame({"correct": [1]}, index=["a"]), {}, ('.rename_axis("task")',)),
+    "Markdown": ("| task | correct |\n|---|---|\n| a | 1 |\n", {}, ("Markdown", "skipinitialspace=True")),
+    "merged header cells": (
+        ",GPT,,Claude,\ntask,r1,r2,r1,r2\na,1,0,1,1\n",
+        {"wide": "trials"},
+        ("The header seems to be line 2", "header=1"),
+    ),
+    "a row number of pandas in a wide table": (
+        "Unnamed: 0,task,r1\n0,a,1\n",
+        {"wide": "trials"},
+        ("'Unnamed: 0' would be counted among the trials",),
+    ),
+    "a task twice in a wide table": (
+        "task,r1,r2\na,1,0\na,1,1\n",
+        {"wide": "trials"},
+        ("lines 2 and 3 are both agent 'agent', task 'a'.", "table.melt(['task']"),
+    ),
     # wide
     "notes in a wide table": (
         "task,run1,note\na,1,slow\n",
@@ -209,6 +255,39 @@ def test_a_mistake_is_named_with_the_way_out(tmp_path, name):
     for part in words[1:]:
         assert part in str(caught.value)
     assert len(str(caught.value)) < 1500
+
+
+ADVISED = {  # file → passes, scored trials, unscored and errored ones, once the advice was followed
+    "task,correct\na,PASS\nb,FAIL\nc,Error\nd,Timeout\n": (1, 2, 2, 2),
+    "task,correct\na,pass\nb,skipped\nc,-\n": (1, 1, 2, 0),
+    "task,correct\na,passed\nb,0\nc,True\n": (2, 3, 0, 0),
+    "task,correct\na,correct\nb,wrong\n": (1, 2, 0, 0),
+    "task,correct\na,T\nb,F\nc,\n": (1, 2, 1, 0),
+    "task,correct\na,1*\nb,0\n": (1, 2, 0, 0),
+    "task;correct\na;85,5%\nb;20%\n": (1, 2, 0, 0),
+    "task,correct\na,0.9\nb,85%\nc,0.1\n": (2, 3, 0, 0),
+    "task,correct\na,1\ntask,correct\nb,0\n": (1, 2, 0, 0),
+    "task;successes;trials\na;1.234;2.000\n": (1234, 2000, 0, 0),
+    "task,successes,trials\na,,5\nb,2,5\n": (2, 5, 0, 0),
+}
+
+
+def test_the_lines_of_pandas_that_a_message_gives_do_what_they_say(tmp_path):
+    """Run as they stand, in order, they make a table that is read, with the counts that are meant."""
+    for content, expected in ADVISED.items():
+        path = written(tmp_path / "t.csv", content)
+        scored = {"threshold": 0.7} if "0%" in content or "5%" in content else {}
+        with pytest.raises(AgenticBayesError, match="Before: table = ") as caught:
+            outcomes_from_table(path, **scored)
+        advice, _, before = str(caught.value).partition(". Before: ")
+        lines = [before.partition("; after:")[0]]
+        lines += re.findall(r'table(?:\["[^"]*"\])? = .*?(?=; table|; if|\. |$)', advice)
+        names: dict[str, Any] = {"pandas": pd}
+        for line in lines:
+            exec(line, names)
+        found = outcomes_from_table(names["table"], **scored)
+        counted = tuple(int(found[name].sum()) for name in ("successes", "trials", "unscored", "errored"))
+        assert counted == expected, content
 
 
 def test_there_are_sixty_mistakes():

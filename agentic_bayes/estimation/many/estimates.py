@@ -30,7 +30,7 @@ from agentic_bayes.estimation.settings import Engine
 from agentic_bayes.estimation.summary import ALL, SHORT
 from agentic_bayes.executors import ExecutorChoice, check_executor
 from agentic_bayes.formatting import format_estimate, plural
-from agentic_bayes.outcomes.split import GroupKey, split_table
+from agentic_bayes.outcomes.split import GroupKey, split_table, warn_of_whole
 from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
@@ -238,6 +238,7 @@ def estimate_many(
     groups = list(split_table(table, names, reading))
     ask = partial(_summaries, options=options)
     answers = ask_groups(groups, ask, reading, executor=executor, progress=progress)
+    warn_of_whole(table, names, reading)
     return ManyEstimates(names, answers, options, executor)
 
 

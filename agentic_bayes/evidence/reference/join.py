@@ -172,7 +172,8 @@ def _places(values: Sequence[Any], name: str, problems: list[str], row: Place) -
         if blank or first is None:
             found.append(None if blank else label(value))
         elif number is None or number < first:
-            problems.append(f"{row(i)}: {name} must be a whole number ≥ {first}, got {short(value)}")
+            more = "; if turns are numbered from 0, call the column interaction" if number == 0 else ""
+            problems.append(f"{row(i)}: {name} must be a whole number ≥ {first}, got {short(value)}{more}")
             found.append(None)
         else:
             found.append(number - first)

@@ -115,7 +115,13 @@ def read_results(
         seen = ", ".join(short(name, 30) for name in columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
         raise EvidenceError(
             f"{content.source}: not the results of a tool that is read ({known}); "
-            + (f"it has {seen}. " if seen else "it has neither columns nor keys. ")
+            + (
+                f"it has {seen}. "
+                if seen
+                else "it is XML, but not JUnit's <testsuites>. "
+                if content.text
+                else "it has neither columns nor keys. "
+            )
             + "A table is read by outcomes_from_table, conversations by read_conversations and assess"
         )
     return as_evidence(content, format, agent=agent)

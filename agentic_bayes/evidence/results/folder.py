@@ -171,15 +171,19 @@ def _names_of(sources: Sequence[str]) -> list[str]:
 
 
 def check_attempts(files: Iterable[ResultsFile]) -> None:
-    """Refuse an attempt that stands in two files, as it would count twice."""
-    first: dict[str, str] = {}
+    """Refuse an attempt that stands in two places, as it would count twice."""
+    first: dict[str, tuple[str, str, str | None]] = {}
     for file in files:
-        for uid in {found.uid for found in file.trials if found.uid is not None}:
-            if (before := first.setdefault(uid, file.source)) != file.source:
-                raise EvidenceError(
-                    f"{before} and {file.source} hold the same attempt, {short(uid)}, which would count twice: leave "
-                    "one of them out"
-                )
+        for found in file.trials:
+            here = file.source, found.place, found.agent
+            before = here if found.uid is None else first.setdefault(found.uid, here)
+            if before is here or (before[0] == here[0] and before[2] != here[2]):
+                continue
+            places = (before[0], here[0]) if before[0] != here[0] else (before[1], here[1])
+            raise EvidenceError(
+                f"{' and '.join(places)} hold the same attempt, {short(found.uid)}, which would count twice: leave one "
+                "of them out"
+            )
 
 
 def in_order(folder: ResultsFolder, files: Sequence[ResultsFile], *, numbered: bool) -> Iterator[ResultTrial]:

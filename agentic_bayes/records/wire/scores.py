@@ -101,8 +101,6 @@ def on_scale(number: float, scale: tuple[float, float] | None) -> float:
     if low <= number <= high:
         return (number - low) / (high - low)
     ways = "give the ends of its scale, for example scale=(1, 10) (--scale 1,10)"
-    if scale is None:
-        ways += "; or cut it at a threshold: outcomes_from_table(…, threshold=7) reads scores from a table"
     raise ValueError(f"must be a number in [{low:g}, {high:g}], got {number:g}: {ways}")
 
 

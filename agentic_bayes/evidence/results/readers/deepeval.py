@@ -16,12 +16,24 @@ from agentic_bayes.evidence.results.base import (
     part,
 )
 
+_LISTS = ("test_results", "testCases", "conversationalTestCases")
 _NUMBERED = re.compile(r"test_case_\d+")  # the name of a test case that was given none
 
 
+def _run(value: Any) -> dict[str, Any]:
+    """The test run, which DeepEval's cache wraps."""
+    return part(part(value).get("testRunData")) or part(value)
+
+
+def _recognises(content: ResultsContent) -> bool:
+    run = _run(content.value)
+    return "test_results" in run or ("metricsScores" in run and any(key in run for key in _LISTS))
+
+
 def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
-    key = "test_results" if "test_results" in content.value else "testCases"
-    cases = [(where, case, _metrics(case, where)) for where, case in each(content.value[key], key)]
+    run = _run(content.value)
+    found = [one for key in _LISTS if run.get(key) is not None for one in each(run[key], key)]
+    cases = [(where, case, _metrics(case, where)) for where, case in found]
     # of some metrics, such as bias, a low score is good: their verdict is the score
     low = {name for _, _, metrics in cases for name, metric in metrics.items() if _contradicts(metric)}
     for where, case, metrics in cases:
@@ -65,7 +77,7 @@ def _contradicts(metric: dict[str, Any]) -> bool:
 
 FORMAT = ResultsFormat(
     name="deepeval",
-    recognises=lambda content: content.object_with("test_results") or content.object_with("testCases", "metricsScores"),
+    recognises=_recognises,
     trials=_trials,
     taken={
         "task": "name, or input where it has no name of its own",

@@ -11,7 +11,7 @@ from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, R
 from agentic_bayes.records.base import short
 
 _ENDING = "eval_results.json"
-_PASS, _STATUSES = "pass", ("pass", "fail", "timeout")
+_PASSED, _STATUSES = ("pass", "success"), ("pass", "fail", "timeout", "success", "failed", "timed out")
 
 
 def _recognises(content: ResultsContent) -> bool:
@@ -22,7 +22,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     path = Path(content.source)
     agent = path.name.removesuffix(_ENDING).rstrip("_") or path.resolve().parent.name
     for task, samples in content.value["eval"].items():
-        for where, sample in each(samples, f"eval[{task!r}]"):
+        for where, sample in each(_samples(samples), f"eval[{task!r}]"):
             base = _passed(sample, "base_status", where)
             scores = {"base": base}
             # as EvalPlus counts: the further tests only count with the first ones
@@ -38,10 +38,26 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             )
 
 
+def _samples(found: Any) -> Any:
+    """The samples of a task; before version 0.2.1 their verdicts stood in a list for each score."""
+    if not isinstance(found, dict) or not isinstance(found.get("base"), list):
+        return found
+    lists = {f"{name}_status": found.get(name) or [] for name in ("base", "plus")}
+    first = {
+        status: [pair[0] if isinstance(pair, list) and pair else pair for pair in listed]
+        for status, listed in lists.items()
+    }
+    return [
+        {status: statuses[i] for status, statuses in first.items() if i < len(statuses)}
+        for i in range(len(found["base"]))
+    ]
+
+
 def _passed(sample: dict[str, Any], status: str, where: str) -> bool:
     if sample.get(status) not in _STATUSES:
-        raise EvidenceError(f"{where}.{status} must be one of {', '.join(_STATUSES)}, got {short(sample.get(status))}")
-    return bool(sample[status] == _PASS)
+        allowed = ", ".join(_STATUSES[:3])
+        raise EvidenceError(f"{where}.{status} must be one of {allowed}, got {short(sample.get(status))}")
+    return sample[status] in _PASSED
 
 
 FORMAT = ResultsFormat(

@@ -43,7 +43,10 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
 
 def _trial(value: dict[str, Any], where: str) -> ResultTrial:
     info = part(value.get("agent_info"))
-    rewards = part(part(value.get("verifier_result")).get("rewards"))
+    judged = part(value.get("verifier_result"))
+    rewards = part(judged.get("rewards"))
+    if not rewards and judged.get("reward") is not None:  # as the first versions wrote it
+        rewards = {"reward": judged["reward"]}
     steps = [step for _, step in each(value.get("step_results") or (), f"{where}step_results")]
     raised = [found for step in (value, *steps) if (found := part(step.get("exception_info")))]
     # an exception may leave what was done to be judged, such as an agent out of time: Harbor says which

@@ -28,13 +28,15 @@ def _samples(content: ResultsContent) -> Iterator[ResultTrial]:
     if not content.has("model") and len({row.get("eval_id") for row in rows}) > 1:
         raise EvidenceError(f"several runs and no column model, which tells agents apart: write it with {_WITH_MODEL}")
     several = len({row.get("task_name") for row in rows}) > 1
+    places = [tuple(str(row.get(name)) for name in ("model", "task_name", "id", "epoch")) for row in rows]
+    once = len(set(places)) == len(rows)  # else runs that were repeated, each with its own epoch 1
     for i, row in enumerate(rows):
         where = f"row {i + 1}"
         name = needed(None if is_blank(row.get("id")) else label(row["id"]), "id", where)
         yield ResultTrial(
             agent=first_text(row.get("model")),
             task=f"{row.get('task_name')}/{name}" if several else name,
-            trial=whole_number(row.get("epoch")),
+            trial=whole_number(row.get("epoch")) if once else None,
             scores={key.removeprefix(_SCORE): _cell(value) for key, value in row.items() if key.startswith(_SCORE)},
             error=None if is_blank(row.get("error")) else first_text(row["error"]),
             metadata={
@@ -108,7 +110,7 @@ SAMPLES = ResultsFormat(
     name="inspect samples_df",
     recognises=lambda content: content.has("sample_id", "eval_id", "id", "epoch"),
     trials=_samples,
-    taken={"agent": "model", "task": "id", "trial": "epoch", "error": "error"},
+    taken={"agent": "model", "task": "id", "trial": "epoch; runs of one model, in order", "error": "error"},
 )
 EVALS = ResultsFormat(
     name="inspect evals_df",

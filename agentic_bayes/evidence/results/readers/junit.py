@@ -18,11 +18,20 @@ _ROOT = re.compile(r"<(?![?!])(?P<name>[^\s/>]+)")
 _OF_PLUGIN = re.compile(r"(?P<task>.*)(?P<before>[\[-])trial(?P<trial>\d+)/\d+\]", re.DOTALL)
 _OF_SUITE = re.compile(r"(?P<task>.+) \[(?P<trial>\d+)\]", re.DOTALL)
 _ERRORED, _FAILED = "trial errored: ", "trial failed: "  # how the plugin begins the reasons of skipped trials
+_REPEATED = {  # of Maven's Surefire, nextest and others: an attempt before the last one
+    **dict.fromkeys(("flakyFailure", "rerunFailure", "rerun"), "failure"),
+    **dict.fromkeys(("flakyError", "rerunError"), "error"),
+}
+_FAILURES, _ERRORS = {"fail", "failed", "failure"}, {"error", "errored"}  # attributes status and result
+_NOT_RUN = {"notrun", "disabled", "skipped", "ignored", "suppressed"}  # as GoogleTest and CTest write it
 _AFTERWARDS = "failed on teardown"  # pytest's second case of a test that failed already
 
 
 class _Safe(ElementTree.TreeBuilder):
     """A file of results declares no document type: only there could entities grow or lead to other files."""
+
+    def start(self, tag: str, attrs: dict[str, str]) -> ElementTree.Element:
+        return super().start(tag.rpartition("}")[2], attrs)  # a namespace says nothing
 
     def doctype(self, name: str, *_: Any) -> NoReturn:
         raise EvidenceError(f"declares a document type, {name}, which files of results do not: it is not read")
@@ -52,35 +61,50 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
         found = own[i] if of_suite else marked[i]
         if found is None and of_plugin:
             continue  # the verdict on the trials of a test, or a test that has none
-        verdict = _verdict(case)
-        if (group, name) in seen and (verdict.get("error") or "").startswith(_AFTERWARDS):
+        attempts = list(_attempts(case))
+        if (group, name) in seen and (attempts[0].get("error") or "").startswith(_AFTERWARDS):
             continue
         seen.add((group, name))
         task = found["task"] + ("]" if found.groupdict().get("before") == "-" else "") if found else name
-        yield ResultTrial(
-            agent=group if of_suite else None,
-            task=task if of_suite or not group else f"{group}::{task}",
-            trial=int(found["trial"]) if found else None,
-            metadata={} if of_suite or not group else {"class": group},
-            place=where,
-            raw={**case.attrib, "properties": _properties(case)},
-            **verdict,
-        )
+        for verdict in attempts:
+            yield ResultTrial(
+                agent=group if of_suite else None,
+                task=task if of_suite or not group else f"{group}::{task}",
+                trial=int(found["trial"]) if found and len(attempts) == 1 else None,
+                metadata={} if of_suite or not group else {"class": group},
+                place=where,
+                raw={**case.attrib, "properties": _properties(case)},
+                **verdict,
+            )
+
+
+def _attempts(case: ElementTree.Element) -> Iterator[dict[str, Any]]:
+    """The verdicts on a case: runners that repeat what failed write the other attempts, which all failed, into it."""
+    for one in case:
+        if (kind := _REPEATED.get(one.tag)) is not None:
+            yield _failure(_line(one)) if kind == "failure" else {"error": _line(one) or "error"}
+    yield _verdict(case)
 
 
 def _verdict(case: ElementTree.Element) -> dict[str, Any]:
     """What a case says of its trial: a failure was judged, an error was not."""
-    if (why := _reason(case, "failure")) is not None:
-        return {"scores": {"passed": False}, "reasons": {"passed": why}}
-    if (why := _reason(case, "error")) is not None:
+    status = {str(case.get(name)).lower() for name in ("status", "result")}
+    if (why := _reason(case, "failure")) is not None or status & _FAILURES:
+        return _failure(why or "")
+    if (why := _reason(case, "error")) is not None or status & _ERRORS:
         return {"error": why or "error"}
-    if (why := _reason(case, "skipped")) is None:
-        return {"scores": {"passed": True}}
+    why = next((text for tag in ("skipped", "disabled") if (text := _reason(case, tag)) is not None), None)
+    if why is None:
+        return {"unscored": "not run"} if status & _NOT_RUN else {"scores": {"passed": True}}
     if why.startswith(_FAILED):
-        return {"scores": {"passed": False}, "reasons": {"passed": why.removeprefix(_FAILED)}}
+        return _failure(why.removeprefix(_FAILED))
     if why.startswith(_ERRORED):
         return {"error": why.removeprefix(_ERRORED)}
     return {"unscored": f"skipped: {why}" if why else "skipped"}
+
+
+def _failure(why: str) -> dict[str, Any]:
+    return {"scores": {"passed": False}, "reasons": {"passed": why}}
 
 
 def _properties(case: ElementTree.Element) -> dict[str, str | None]:
@@ -91,8 +115,11 @@ def _properties(case: ElementTree.Element) -> dict[str, str | None]:
 def _reason(case: ElementTree.Element, tag: str) -> str | None:
     """The first line of what an element of a case says, if there is one."""
     found = case.find(tag)
-    text = None if found is None else (found.get("message") or found.text or "").strip()
-    return text.partition("\n")[0] if text else text
+    return None if found is None else _line(found)
+
+
+def _line(element: ElementTree.Element) -> str:
+    return (element.get("message") or element.text or "").strip().partition("\n")[0]
 
 
 FORMAT = ResultsFormat(
@@ -101,7 +128,7 @@ FORMAT = ResultsFormat(
     trials=_trials,
     taken={
         "task": "classname::name",
-        "trial": "cases of one name, in order; trialN of the pytest plugin",
+        "trial": "cases of one name and repeated attempts, in order; trialN of the pytest plugin",
         "error": "error; what was skipped is unscored",
     },
 )

@@ -14,6 +14,9 @@ from agentic_bayes.evidence.table import read_json
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
 
 
+_OTHERS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "doc_hash", "prompt_hash", "target_hash"}
+
+
 def _recognises(content: ResultsContent) -> bool:
     return content.has("doc_id", "doc", "target", "resps", "filtered_resps")
 
@@ -24,13 +27,15 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     name = _NAME.fullmatch(path.name)
     agent = _model(path, name["time"]) or path.resolve().parent.name if name else None
     several = len({str(row.get("filter")) for _, row in each(content.rows, "rows")}) > 1
+    documents = [row.get("doc_id") for _, row in each(content.rows, "rows")]
+    once = len(set(map(str, documents))) == len(documents)
     seen: dict[tuple[str, str], int] = {}  # document and filter → times
     merged: dict[tuple[str, int], ResultTrial] = {}
     for where, row in each(content.rows, "rows"):
         document = needed(first_text(row.get("doc_id")), "doc_id", where)
         filtered = str(row.get("filter"))
         number = seen[document, filtered] = seen.get((document, filtered), -1) + 1
-        scores = {f"{metric},{filtered}" if several else metric: value for metric, value in _metrics(row, where)}
+        scores = {f"{metric},{filtered}" if several else metric: value for metric, value in _metrics(row, where, once)}
         trial = merged.get((document, number))
         merged[document, number] = ResultTrial(
             agent=agent,
@@ -43,10 +48,15 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     yield from merged.values()
 
 
-def _metrics(row: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """The metrics of a sample that are one value; those of a whole corpus, such as BLEU, are lists."""
+def _metrics(row: dict[str, Any], where: str, once: bool) -> Iterator[tuple[str, Any]]:
+    """The metrics of a sample that are one value; those of a whole corpus, such as BLEU, are lists.
+
+    Old versions name neither filter nor metrics: if every document is there `once`, all further numbers are metrics.
+    """
     names = row.get("metrics")
-    if "filter" not in row or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if once and "filter" not in row and "metrics" not in row:
+        names = [name for name in row if name not in _OTHERS]
+    elif "filter" not in row or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise EvidenceError(
             f"{where} must have filter and metrics, which tell scores apart; old versions left them out"
         )

@@ -1,4 +1,4 @@
-"""Results of promptfoo: ``promptfoo eval -o results.json`` or ``.jsonl``."""
+"""Results of promptfoo: ``promptfoo eval -o results.json`` or ``.jsonl``, or what its ``evaluate()`` gives as JSON."""
 
 from __future__ import annotations
 
@@ -19,19 +19,27 @@ from agentic_bayes.evidence.results.base import (
 )
 
 _LONGEST = 100  # characters of variables in the name of a task; beyond, a hash tells them apart
-_ERROR = 2  # ResultFailureReason: 0 none, 1 an assertion failed, 2 the provider or the run failed
+_ASSERT, _ERROR = 1, 2  # ResultFailureReason: 0 none, 1 an assertion failed, 2 the provider or the run failed
+_EMPTY = "No output"  # promptfoo's error for an answer of nothing, which was judged: it is wrong
 
 
 def _recognises(content: ResultsContent) -> bool:
-    if content.object_with("evalId", "results"):
-        return "results" in part(content.value["results"])
-    return content.has("promptIdx", "testIdx", "success")
+    return content.has("promptIdx", "testIdx", "success") or _document(content) is not None
+
+
+def _document(content: ResultsContent) -> tuple[str, Any] | None:
+    """The results of a whole evaluation and their place; old versions have no `evalId`."""
+    if not content.object_with("results"):
+        return None
+    whole, inner = content.value, part(content.value["results"])
+    if "results" in inner and ("evalId" in whole or "stats" in inner):
+        return "results.results", inner["results"]
+    return ("results", whole["results"]) if {"version", "stats"} <= whole.keys() and not inner else None
 
 
 def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
-    document = content.object_with("evalId", "results")
-    results = content.value["results"]["results"] if document else content.rows
-    found = list(each(results, "results.results" if document else "rows"))
+    place, results = _document(content) or ("rows", content.rows)
+    found = list(each(results, place))
     described = defaultdict(set)  # tests of one description but different variables are different tests
     for description, variables in (_name(result) for _, result in found):
         described[description].add(variables)
@@ -47,18 +55,25 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
         task = f"{description} {variables}" if description and both else description or variables
         graded = part(result.get("gradingResult"))
         reason = first_text(graded.get("reason"), result.get("error")) or ""
-        crashed = result.get("failureReason") == _ERROR
         yield ResultTrial(
             agent=agent,
             task=needed(task, "testCase.description, nor vars that name the test", where),
             scores={"success": result.get("success"), "score": result.get("score")} | part(result.get("namedScores")),
             reasons={"success": reason},
-            error=(first_text(result.get("error")) or "the provider failed") if crashed else None,
+            error=(first_text(result.get("error")) or "the provider failed") if _crashed(result) else None,
             metadata=part(test.get("metadata")),
             place=where,
             raw=result,
             uid=first_text(result.get("id")),
         )
+
+
+def _crashed(result: dict[str, Any]) -> bool:
+    """Whether the provider failed; old versions gave no reason, but then nothing was graded."""
+    if result.get("failureReason") in (_ASSERT, _ERROR):
+        return bool(result["failureReason"] == _ERROR)
+    ungraded = "namedScores" in result and result.get("gradingResult") is None
+    return ungraded and result.get("success") is False and result.get("error") not in (None, "", _EMPTY)
 
 
 def _agent(result: dict[str, Any]) -> str | None:
@@ -96,7 +111,7 @@ FORMAT = ResultsFormat(
         "task": "testCase.description, and vars where it has none or one of several",
         "trial": "repeats of one test, in order",
         "score": "success",
-        "error": "failureReason 2",
+        "error": "failureReason 2; in old versions an error of what was not graded",
     },
     verdict="success",
 )

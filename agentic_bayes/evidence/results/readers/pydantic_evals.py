@@ -38,6 +38,13 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
         yield ResultTrial(**_identity(report, case, where), error=first_text(case.get("error_message")) or "it failed")
 
 
+def _recognises(content: ResultsContent) -> bool:
+    """Reports of old versions have no failures."""
+    cases = content.value["cases"] if content.object_with("cases", "name") else None
+    first = part(cases[0]) if isinstance(cases, list) and cases else {}
+    return content.object_with("cases", "name", "failures") or {"assertions", "scores", "labels"} <= first.keys()
+
+
 def _is_verdict(label: Any) -> bool:
     """Whether a label is one like yes or pass, which is a score."""
     return str(part(label).get("value")).strip().lower() in LABELS
@@ -58,7 +65,7 @@ def _identity(report: dict[str, Any], case: dict[str, Any], where: str) -> dict[
 
 FORMAT = ResultsFormat(
     name="pydantic-evals",
-    recognises=lambda content: content.object_with("cases", "name") and content.has("failures"),
+    recognises=_recognises,
     trials=_trials,
     taken={
         "agent": "the report's name",

@@ -103,7 +103,10 @@ def _judged(parsed: Parsed, has_dialogue: bool) -> Parsed:
 def _score(trial: Fields, session: SessionLog) -> None:
     """The reward, the further rewards as metrics, and why the trial cannot be judged."""
     failed = trial.mapping("exception_info")
-    rewards: dict[str, Any] = fitting(trial.mapping("verifier_result").mapping("rewards").value, (), session.faults)
+    judged = trial.mapping("verifier_result")
+    rewards: dict[str, Any] = fitting(judged.mapping("rewards").value, (), session.faults)
+    if not rewards and judged.raw("reward") is not None:  # as the first versions wrote it
+        rewards = {_REWARD: judged.raw("reward")}
     what = ": ".join(filter(None, (failed.text("exception_type"), failed.text("exception_message"))))
     policy = failed.mapping("policy")
     if what and rewards and policy.raw("has_valid_reward") is not False:
