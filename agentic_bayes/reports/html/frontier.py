@@ -137,13 +137,14 @@ def _labelled(est: Estimate, agents: Sequence[FrontierAgent]) -> tuple[FrontierA
     for i, own in reversed(list(enumerate(agents))):
         text, y = briefs[own.agent], max(own.y[1] - 9, LINE)
         width = LETTER * len(text)
-        x, anchor = (own.x - 7, "end") if own.x - 7 - width >= LEFT else (own.x + 7, "start")
-        left = x - width if anchor == "end" else x
-        right = left + width
-        free = all(abs(y - 4 - height) >= LINE or right <= start or end <= left for start, end, height in taken)
-        if own.best and free and right <= WIDTH:
-            taken.append((left, right, y - 4))
-            labelled[i] = replace(own, label=FrontierLabel(text, round(x, 1), round(y, 1), anchor))
+        for left, x, anchor in ((own.x - 7 - width, own.x - 7, "end"), (own.x + 7, own.x + 7, "start")):
+            right = left + width
+            inside = left >= LEFT and right <= WIDTH
+            free = all(abs(y - 4 - height) >= LINE or right <= start or end <= left for start, end, height in taken)
+            if own.best and inside and free:
+                taken.append((left, right, y - 4))
+                labelled[i] = replace(own, label=FrontierLabel(text, round(x, 1), round(y, 1), anchor))
+                break
     return tuple(labelled)
 
 
