@@ -189,7 +189,7 @@ class TestNames:
 
     def test_wide_letters_need_more_room(self):
         """A name in capitals is cut to the width that a name of ordinary letters has."""
-        wide, usual = "MWM-" * 20, "mvm-" * 20
+        wide, usual = "MWM-" * 20, "seal-" * 20
         assert letters(shortened(wide)) <= 1.2 * 28
         assert len(shortened(wide)) < len(shortened(usual)) == 28
 

@@ -164,11 +164,14 @@
     });
     const head = make("th", "", button);
     head.scope = "col";
+    head.dataset.title = button.textContent;
     return head;
   });
   table.tHead.append(make("tr", "", ...heads));
   if (other) other.addEventListener("change", () => {
-    heads[shownAgents.length].firstChild.replaceChildren(agentName(agents[other.value]));
+    const head = heads[shownAgents.length];
+    head.firstChild.replaceChildren(agentName(agents[other.value]));
+    head.dataset.title = head.textContent;
     choose();
   });
 
