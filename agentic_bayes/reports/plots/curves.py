@@ -117,7 +117,7 @@ def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: A
         )
     ax = style.axes_for(ax, (CURVES_SIZE[0], CURVES_SIZE[1] + 0.25 * len(chosen)))
     entries: list[style.LegendEntry] = []
-    colours = [style.agent_colour(est, agent) for agent in chosen]
+    colours, band = [style.agent_colour(est, agent) for agent in chosen], 0.12 if len(chosen) < 4 else 0.05
     for i, (agent, name) in enumerate(zip(chosen, style.distinct_names(chosen, 30), strict=True)):
         look: dict[str, Any] = {
             "color": colours[i],
@@ -126,7 +126,7 @@ def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: A
         }
         for name_of_k, marker in zip(("pass@k", "pass^k"), "os", strict=True):
             rows = frame[(frame["agent"] == agent) & frame["metric"].str.startswith(name_of_k[:-1])]
-            ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colours[i], alpha=0.12, linewidth=0)
+            ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colours[i], alpha=band, linewidth=0)
             ax.plot(rows["k"], rows["mean"], marker=marker, **look)
         entries.append((Line2D([], [], **look), name))
     most = int(est.counts.trials[[est.agent_index(agent) for agent in chosen]].max(initial=0))
