@@ -33,7 +33,7 @@ from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.frontier import frontiers
-from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
+from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups, short_name
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import (
@@ -238,7 +238,10 @@ def write_page(
     own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
-    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, tools), source)
+    rates, answered = (
+        rate_groups(est, asked, rows),
+        answers(est, asked, rows, _failed_most(failed, tools, est.agents), source),
+    )
     if to == "markdown":
         compared = _comparison(asked)
         tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
@@ -428,12 +431,12 @@ def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
     return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
-def _failed_most(failed: FailureTable | None, tools: Sequence[Table]) -> list[str]:
+def _failed_most(failed: FailureTable | None, tools: Sequence[Table], agents: Sequence[str]) -> list[str]:
     """The commonest kind of failure and the commonest fault of a tool, in a line each."""
     lines = [line] if failed is not None and (line := failed.commonest()) else []
     for table in tools[:1]:
         agent, tool, what, calls, *_ = table.rows[0]
-        lines.append(f"Commonest fault with tools: {agent}, {tool}, {what} ({calls} calls)")
+        lines.append(f"Commonest fault with tools: {short_name(agent, *agents)}, {tool}, {what} ({calls} calls)")
     return lines
 
 
