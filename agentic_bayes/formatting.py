@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, get_args
 
 from agentic_bayes.checks import check_attempts
@@ -135,6 +136,63 @@ def middle_cut(text: str, longest: int) -> str:
         return text
     tail = longest // 2 - 1
     return f"{text[: longest - tail - 1]}…{text[-tail:]}"
+
+
+def brief_names(names: Sequence[str], longest: int) -> list[str]:
+    """Long names without their middle; those that would then look alike keep the parts in which they differ.
+
+    Names that differ in too many places are numbered.
+    """
+    alike: dict[str, dict[str, None]] = {}
+    for name in names:
+        alike.setdefault(middle_cut(name, longest), {})[name] = None
+    briefs: dict[str, str] = {}
+    for short, own in alike.items():
+        briefs |= dict.fromkeys(own, short) | (_told_apart(list(own), longest) if len(own) > 1 else {})
+    found = [briefs[name] for name in names]
+    total, seen = Counter(found), Counter[str]()
+    for i, short in enumerate(found):
+        seen[short] += 1
+        found[i] += f" ({seen[short]})" if total[short] > 1 else ""
+    return found
+
+
+def _told_apart(alike: Sequence[str], longest: int) -> dict[str, str]:
+    """The beginning of each name and up to three parts in which it differs from the others, if that is enough."""
+    head = longest // 4
+    for count in (1, 2, 3):
+        size = (longest - head - count - 1) // count
+        parts = _differing(alike, head, size, count)
+        if len(parts) == len(alike):
+            long = [name for name in alike if len(name) > longest]
+            return {name: _joined(name, [0, *parts[name]], head, size) for name in long}
+    return {}
+
+
+def _differing(alike: Sequence[str], start: int, size: int, count: int) -> dict[str, list[int]]:
+    """Where up to so many parts of each name begin that tell it from the others; without the names that need more."""
+    if len(alike) == 1:
+        return {alike[0]: []}
+    if not count:
+        return {}
+    first, last = min(alike), max(alike)  # where these two are equal, all are
+    same = next((i for i, sign in enumerate(first) if last[i : i + 1] != sign), len(first))
+    start = max(same - min(4, size // 2), start)
+    groups: dict[str, list[str]] = {}
+    for name in alike:
+        groups.setdefault(name[start : start + size], []).append(name)
+    further = (_differing(own, start + size, size, count - 1) for own in groups.values())
+    return {name: [start, *parts] for own in further for name, parts in own.items()}
+
+
+def _joined(name: str, starts: Sequence[int], head: int, size: int) -> str:
+    """Parts of a name, the first of which is its head, with dots between them."""
+    text, end = "", 0
+    for start in starts:
+        text += "…" if start > end else ""
+        end = start + (size if start else head)
+        text += name[start:end]
+    return text + ("…" if end < len(name) else "")
 
 
 def plural(count: int, noun: str) -> str:

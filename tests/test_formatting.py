@@ -15,6 +15,7 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import (
     FAMILIES,
     Metric,
+    brief_names,
     format_estimate,
     format_interval,
     format_number,
@@ -319,3 +320,35 @@ def test_what_json_cannot_hold_becomes_plain():
     plain = json_ready(value)
     assert plain == {"a": None, "b": [3, None], "c": [1.5, None], "4": [True, "x"]}
     assert json.dumps(plain, allow_nan=False)
+
+
+class TestBriefNames:
+    """Long names for pictures and sentences."""
+
+    def test_names_that_differ_in_their_middle_stay_apart(self):
+        """A long name loses its middle, unless that is where it differs; short names are whole."""
+        names = [f"vendor/some-quite-long-model-name-{i:02d}-2026-05-preview-with-tools" for i in range(3)]
+        found = brief_names([*names, "v1", "x" * 30 + "y" * 30], 40)
+        assert [name.count(f"-{i:02d}-") for i, name in enumerate(found[:3])] == [1, 1, 1]
+        assert max(map(len, found)) <= 40
+        assert found[3:] == ["v1", f"{'x' * 20}…{'y' * 19}"]
+
+    @pytest.mark.parametrize("longest", [20, 28, 40])
+    def test_names_that_differ_in_several_places_keep_each_of_them(self, longest):
+        """Of a grid of settings every name has the values that tell it from the others."""
+        grid = [(day, heat, effort) for day in ("01", "02") for heat in "27" for effort in ("high", "low")]
+        names = [f"openai/gpt-5.1-2026-{d}-temperature-0.{h}-reasoning-{e}-with-tools-and-memory" for d, h, e in grid]
+        found = brief_names(names, longest)
+        assert len(set(found)) == 8
+        assert max(map(len, found)) <= longest
+        for (day, heat, effort), name in zip(grid, found, strict=True):
+            assert day in name
+            assert f"{heat}-" in name or f"{heat}…" in name
+            assert effort[:2] in name
+
+    @given(st.lists(st.text("ab", min_size=40, max_size=60), unique=True, max_size=12))
+    def test_no_two_are_the_same(self, names):
+        """Whatever the names are; those that differ in too many places are numbered."""
+        found = brief_names(names, 20)
+        assert len(set(found)) == len(names)
+        assert all(len(name) <= 20 + len(" (12)") for name in found)

@@ -819,7 +819,7 @@ def singles(tmp_path):
 @pytest.mark.parametrize(
     ("method", "drawn"),
     [
-        ("conjugate", {"curves.png", "forest.png", "posterior.png", "shrinkage.png"}),
+        ("conjugate", {"curves.png", "difference.png", "forest.png", "posterior.png", "shrinkage.png"}),
         ("frequentist", {"curves.png", "forest.png"}),
     ],
 )
@@ -1317,7 +1317,7 @@ def test_demo(run, tmp_path, request, tasks, interactions, heading):
         assert words in said
     assert max(map(len, done.out.splitlines())) <= 80
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
-    pictures = ["curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png"]
+    pictures = ["curves.png", "difference.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png"]
     results = [
         "baseline.csv",
         "estimate.nc",

@@ -316,6 +316,14 @@ class TestManyAgents:
         assert "agent-12-" in crowded.table("Ranking: ")[1][0]
         assert "…" in crowded.table("Ranking: ")[1][0]
 
+    def test_long_tables_are_folded(self, crowded, page):
+        """Of many agents only pictures and the ranking stand open before the tasks; of two, all tables do."""
+        title = re.compile(
+            r"<summary><bdi[^>]*>(Trials by agent|Tasks that failed most|The difference)</bdi></summary>"
+        )
+        assert len(title.findall(crowded.text)) == 3
+        assert title.findall(page.text) == []
+
     def test_the_table_of_tasks_has_a_few_columns(self, crowded):
         """Three agents have columns, whichever the reader chooses; the data of all are there."""
         tasks = crowded.data(1)

@@ -20,7 +20,6 @@ from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.question import ask
-from agentic_bayes.reports.html.text import brief_names
 from agentic_bayes.reports.html.trials import find_trials
 from agentic_bayes.reports.thresholds import threshold_curve
 
@@ -133,6 +132,21 @@ class TestFrontier:
             row = frame.loc[est.agents[one.agent]]
             assert one.percent == format_percent(row["mean"])
             assert one.interval == format_percent_range(row["lower"], row["upper"])
+        labels = [one.label and one.label.text for one in only.agents]
+        assert labels == ["a", "b", "c", None]  # the marks of the frontier have their names next to them
+
+    def test_no_name_in_it_lies_on_another(self):
+        """Agents that cost nearly the same have room for one name, and the better one has it."""
+        price = {"a": 1.0, "b": 1.01, "c": 9.0}
+        names = {agent: f"{agent} {'with a long name ' * 3}" for agent in price}
+        found = priced(tuple(names.values()), lambda agent, _: {"cost": price[agent[0]]})
+        _, (only,) = drawn(found)
+        placed = [one.label for one in only.agents if one.label]
+        assert placed
+        boxes = [(one.x - 6 * len(one.text) * (one.anchor == "end"), one.y, 6 * len(one.text)) for one in placed]
+        for i, (x, y, width) in enumerate(boxes):
+            assert 0 <= x <= x + width <= only.width
+            assert all(abs(y - v) >= 12 or x + width <= u or u + w <= x for u, v, w in boxes[:i])
 
     def test_what_was_not_recorded_is_not_zero(self):
         """Means are over the recorded trials; an agent without any, or with zeros only, is named and not drawn."""
@@ -178,12 +192,3 @@ def test_hostile_names_stay_text_in_both(tmp_path):
     page = write_report(est, tmp_path / "page.html", evidence=evidence, conversations=found).read_text()
     assert '<h2 id="frontier">' in page
     assert page.count("<script") == page.count("</script>") == 5  # numbers, tasks, trials, the map, and the page's own
-
-
-def test_names_that_differ_in_their_middle_stay_apart():
-    """A long name loses its middle, unless that is where it differs; short names are whole."""
-    names = [f"vendor/some-quite-long-model-name-{i:02d}-2026-05-preview-with-tools" for i in range(3)]
-    found = brief_names([*names, "v1", "x" * 30 + "y" * 30], 40)
-    assert [name.count(f"-{i:02d}-") for i, name in enumerate(found[:3])] == [1, 1, 1]
-    assert max(map(len, found)) <= 40
-    assert found[3:] == ["v1", f"{'x' * 20}…{'y' * 19}"]

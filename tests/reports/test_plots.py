@@ -265,12 +265,21 @@ class TestPlotPassCurves:
     def test_curves_of_several_agents_are_one_picture(self, two):
         """Each agent has its colour, as in the picture of posteriors, and the numbers of the summary."""
         ax = plot_pass_curves(two, k=(1, 3))
-        assert legend_texts(ax)[:4] == ["v1: pass@k", "v1: pass^k", "v2: pass@k", "v2: pass^k"]
+        assert legend_texts(ax)[:2] == ["v1", "v2"]
+        assert below_title(ax).startswith("rising (round): pass@k, falling (square): pass^k;")
         found = row(two.summary(columns="all"), agent="v2", estimand="population", metric="pass^3")
         assert ax.lines[3].get_ydata()[1] == pytest.approx(found["mean"])
         densities = plot_posterior(two, agents=["v2"]).lines
         assert ax.lines[2].get_color() == ax.lines[3].get_color() == densities[0].get_color() != ax.lines[0].get_color()
         assert_readable(ax)
+
+    def test_curves_of_seven_agents_with_long_names_can_be_read(self):
+        """The legend takes as many columns as there is room for, and the picture is as much higher."""
+        names = [f"VENDOR/SOME-QUITE-LONG-MODEL-NAME-{i}-2026-05-PREVIEW-WITH-TOOLS" for i in range(7)]
+        ax = plot_pass_curves(estimate(counts(dict.fromkeys(names, UNEQUAL)), method=Conjugate(pool_tasks=True)))
+        assert all(f"-{i}-" in text for i, text in enumerate(legend_texts(ax)[:7]))
+        assert_readable(ax)
+        assert ax.get_window_extent().height > 0.5 * ax.figure.bbox.height
 
     def test_colours_and_titles_are_the_users(self):
         """Colours by agent or in order, and a title of one's own; what is no colour is refused."""
@@ -420,6 +429,11 @@ class TestPlotTools:
         assert_readable(ax)
         png(ax, tmp_path)
 
+    def test_sessions_of_the_same_name_are_told_apart_by_their_agents(self):
+        """Two agents may have tried the same session: its name is not numbered, since the agent stands above it."""
+        ax = plot_tools(evidence(conversation("a", "s1"), conversation("b", "s1")))
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["a\ns1", "b\ns1"]
+
     def test_too_many_conversations_become_one_group_per_agent(self):
         """With more than twenty conversations the bars are means per agent, and what they are of is counted."""
         ax = plot_tools(evidence(*(conversation(f"v{1 + i % 2}", f"s{i}") for i in range(21))))
@@ -470,14 +484,14 @@ def test_only_estimates_and_evidence_are_drawn(plot, wrong):
         plot(wrong)
 
 
-def test_save_pictures_writes_five_files(tmp_path):
-    """Posterior, curves, forest, shrinkage and tool bars are written without pyplot, so that no figure stays open."""
+def test_save_pictures_writes_six_files(tmp_path):
+    """Posterior, difference, curves, forest, shrinkage and tool bars are written without pyplot: no figure is open."""
     import matplotlib.pyplot as plt
 
     judged = evidence(conversation("v1", "s1"), conversation("v2", "s2"))
     save_pictures(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method=Conjugate(pool_tasks=True)), judged, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png")
+        *("curves.png", "difference.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png")
     ]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
     assert plt.get_fignums() == []

@@ -1,5 +1,6 @@
 """Every picture: no state of matplotlib is touched, names are drawn as they are, and both stacks draw the same."""
 
+import re
 import warnings
 from functools import cache
 
@@ -15,14 +16,15 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.options import Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
+from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.plots.curves import plot_pass_curves
 from agentic_bayes.reports.plots.diagnostics import plot_diagnostics
 from agentic_bayes.reports.plots.forest import plot_forest
 from agentic_bayes.reports.plots.planning import plot_plan
 from agentic_bayes.reports.plots.posterior import plot_posterior, plot_prior
-from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, shortened
+from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, letters, shortened
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 
 mpl.use("Agg")
@@ -177,14 +179,19 @@ class TestNames:
         """Names tend to differ at their ends, so that both ends are kept."""
         assert shortened("customer-support-agent-2026-07-01") == "customer-suppo…nt-2026-07-01"
 
-    def test_names_that_become_the_same_are_numbered(self):
-        """Names that differ only in the part that was left out are told apart."""
-        names = ["a" * 40 + middle + "b" * 40 for middle in "xy"]
-        first, second = distinct_names(names)
-        assert first != second
-        assert first.endswith("(1)")
-        assert second.endswith("(2)")
-        assert distinct_names(["v1", "v2"]) == ["v1", "v2"]
+    def test_names_that_would_become_the_same_are_told_apart(self):
+        """Names keep the part in which they differ; names that are drawn alike are numbered."""
+        first, second = distinct_names(["a" * 40 + middle + "b" * 40 for middle in "xy"])
+        assert ("x" in first, "y" in second) == (True, True)
+        assert max(map(len, (first, second))) <= 28
+        assert distinct_names(["v1", "v2", "v\t2"]) == ["v1", "v2", "v 2"]
+        assert distinct_names(["v 2", "v\t2"]) == ["v 2 (1)", "v 2 (2)"]
+
+    def test_wide_letters_need_more_room(self):
+        """A name in capitals is cut to the width that a name of ordinary letters has."""
+        wide, usual = "MWM-" * 20, "seal-" * 20
+        assert letters(shortened(wide)) <= 1.2 * 28
+        assert len(shortened(wide)) < len(shortened(usual)) == 28
 
     def test_fonts_that_the_user_has_are_used(self):
         """A name is judged by the fonts in the user's settings: a family that does not exist changes nothing."""
@@ -206,6 +213,32 @@ def test_the_two_main_colours_can_be_told_apart_without_red_and_green():
     assert abs(first[2] - second[2]) > 0.5
     contrast = sorted((luminance(colour) + 0.05 for colour in COLOURS[:2]), reverse=True)
     assert contrast[0] / contrast[1] > 1.2
+
+
+def test_an_agent_has_one_colour_in_every_picture_and_in_the_report(tmp_path):
+    """Whichever agents are shown and in whatever order, also where there are more agents than colours."""
+    agents = [f"v{i}" for i in range(9)]
+    est = estimate(counts({name: [(i, 9), (9, 9)] for i, name in enumerate(agents)}), Conjugate(pool_tasks=True), k=1)
+    own = {name: COLOURS[i % 7] for i, name in enumerate(agents)}
+    for shown in (["v8"], ["v8", "v1"], ["v1", "v8"], agents):  # one line, several, sharing a colour, a ridge each
+        drawn = [line.get_color() for line in plot_posterior(est, agents=shown).lines]
+        assert drawn == [own[name] for name in shown for _ in range(3)]  # density, interval, mean
+    curves = plot_pass_curves(est, ["v8", "v1", "v2"], k=1).lines
+    assert [line.get_color() for line in curves] == [own[name] for name in ("v8", "v1", "v2") for _ in range(2)]
+    assert curves[0].get_linestyle() != curves[2].get_linestyle()
+    forest = plot_forest(est)
+    named = [label.get_text() for label in forest.get_yticklabels()]
+    assert [line.get_color() for line in forest.lines] == [own[name] for name in named for _ in range(2)]
+    for plot in (plot_pass_curves, plot_prior, plot_forest, plot_shrinkage):
+        ax = plot(est, agent="v8", **({"of": "tasks"} if plot is plot_forest else {}))
+        used = {mpl.colors.to_hex(line.get_color()).upper() for line in ax.lines}
+        used |= {mpl.colors.to_hex(colour).upper() for part in ax.collections for colour in part.get_facecolor()}
+        assert used & set(COLOURS[:-1]) == {own["v8"]}, plot
+    page = write_report(est, tmp_path / "report.html").read_text(encoding="utf-8")
+    palette = re.findall(r"--c\d: (?:light-dark\()?(#\w{6})", page)
+    assert [colour.upper() for colour in palette] == list(COLOURS)
+    ranked = re.findall(r'<th scope="row"><bdi[^>]*>(v\d)</bdi></th><td class="drawn".*?class="mark a(\d)"', page)
+    assert {name: COLOURS[int(place)] for name, place in ranked} == own
 
 
 @cache

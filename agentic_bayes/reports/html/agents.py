@@ -20,6 +20,7 @@ MOST_RANKED = 25  # agents of a ranking that are shown unfolded
 MOST_COLUMNS = 120  # of a heat map; more tasks share columns
 MOST_NAMED = 40  # agents whose rows of a heat map are high enough for a name
 NAMED_HEIGHT, LOW_HEIGHT = 18, 6  # pixels of a row with and without a name
+MOST_PIXELS = 800  # of all rows without names
 LEVELS = 8  # shades
 
 
@@ -112,5 +113,5 @@ def heat_map(est: Estimate, agents: Sequence[int]) -> HeatMap | None:
         rows, columns = np.nonzero(shade == level)
         cells = (f"M{x} {y}h.94v.9h-.94z" for y, x in zip(rows.tolist(), columns.tolist(), strict=True))
         shades.append((round(0.08 + 0.92 * level / LEVELS, 3), "".join(cells)))
-    height = NAMED_HEIGHT if len(agents) <= MOST_NAMED else LOW_HEIGHT
+    height = NAMED_HEIGHT if len(agents) <= MOST_NAMED else max(2, min(LOW_HEIGHT, MOST_PIXELS // len(agents)))
     return HeatMap(tuple(shades), tuple(agents), tuple(tasks.tolist()), tuple(cuts.tolist()), height)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from agentic_bayes.formatting import middle_cut, plural
-from agentic_bayes.reports.html.text import cut
+from agentic_bayes.formatting import brief_names, plain_text, plural
+from agentic_bayes.reports.html.text import LONGEST_BESIDE, LONGEST_SHOWN, cut
 from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.reason_clusters import cluster_reasons
 from agentic_bayes.result_table import Table
@@ -87,7 +87,9 @@ class FailureGroup:
     @property
     def commonest_tasks(self) -> str:
         """The tasks with the most trials."""
-        named = [f"{cut(task, 60)} ({n:,})" for task, n in self.tasks.most_common(MOST_TASKS)]
+        shown = self.tasks.most_common(MOST_TASKS)
+        briefs = brief_names([task for task, _ in shown], LONGEST_SHOWN)
+        named = [f"{brief} ({n:,})" for brief, (_, n) in zip(briefs, shown, strict=True)]
         more = len(self.tasks) - len(named)
         return ", ".join(named) + (f", and {plural(more, 'other task')}" if more else "")
 
@@ -110,6 +112,11 @@ class FailureTable:
     def places(self) -> dict[str, int]:
         """Where the bar of an agent stands among those of all."""
         return {agent: place for place, agent in enumerate(self.trials)}
+
+    @cached_property
+    def _briefs(self) -> dict[str, str]:
+        plain = [plain_text(agent) for agent in self.trials]
+        return dict(zip(self.trials, brief_names(plain, LONGEST_BESIDE), strict=True))
 
     @property
     def shown(self) -> Sequence[FailureGroup]:
@@ -146,7 +153,7 @@ class FailureTable:
 
     def most(self, group: FailureGroup, most: int = MOST_NAMED, *, others: bool = True) -> str:
         """The agents with the most trials of a kind."""
-        named = [f"{middle_cut(agent, 40)} {self.count(group, agent)}" for agent, _ in group.agents.most_common(most)]
+        named = [f"{self._briefs[agent]} {self.count(group, agent)}" for agent, _ in group.agents.most_common(most)]
         more = len(group.agents) - len(named) if others else 0
         return ", ".join(named) + (f", and {plural(more, 'other agent')}" if more else "")
 

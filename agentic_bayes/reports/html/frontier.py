@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import format_percent, format_percent_range
+from agentic_bayes.formatting import brief_names, format_percent, format_percent_range, plain_text
 from agentic_bayes.records.spent import Spent
 from agentic_bayes.reports.html.opening import rate_words
 from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.text import LONGEST_BESIDE
 from agentic_bayes.reports.html.trials import ReportTrial
 
 FEWEST = 2  # agents between which there is a choice
@@ -18,6 +19,17 @@ ENOUGH = 0.5  # share of an agent's conversations from which a mean stands for a
 WORDS: dict[Spent, str] = {"cost": "cost per conversation", "seconds": "seconds per conversation"}
 LEFT, RIGHT, TOP, BOTTOM, WIDTH, HEIGHT = 48.0, 20.0, 10.0, 40.0, 460.0, 280.0
 TICKS = 5
+LETTER, LINE = 6.6, 14.0  # width of a letter of a label, and its height
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierLabel:
+    """A name above a mark, on the side where no agent can be, or on the other if it would leave the picture."""
+
+    text: str
+    x: float
+    y: float
+    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,8 @@ class FrontierAgent:
     x: float
     y: tuple[float, float, float]
     """Positions of the lower end, the mean and the upper end."""
+    label: FrontierLabel | None = None
+    """The name, if the agent is on the frontier and there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +126,26 @@ def _frontier(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
     x_ticks = tuple((_place(tick, ticks), _amount(tick)) for tick in ticks)
     y_ticks = tuple((_height(share), f"{share:.0%}".replace("%", " %")) for share in (0, 0.25, 0.5, 0.75, 1))
     line = f"{''.join(corners)}H{WIDTH - RIGHT:g}"
-    return Frontier(WORDS[what], rate_words(asked.metric), tuple(agents), unknown, x_ticks, y_ticks, line)
+    return Frontier(WORDS[what], rate_words(asked.metric), _labelled(est, agents), unknown, x_ticks, y_ticks, line)
+
+
+def _labelled(est: Estimate, agents: Sequence[FrontierAgent]) -> tuple[FrontierAgent, ...]:
+    """The agents, those on the frontier with names as far as none lies on another or on a mark, the best first."""
+    briefs = brief_names([plain_text(agent) for agent in est.agents], LONGEST_BESIDE)
+    taken = [(own.x - 4, own.x + 4, own.y[1]) for own in agents]  # left and right end, and height
+    labelled = list(agents)
+    for i, own in reversed(list(enumerate(agents))):
+        text, y = briefs[own.agent], max(own.y[1] - 9, LINE)
+        width = LETTER * len(text)
+        for left, x, anchor in ((own.x - 7 - width, own.x - 7, "end"), (own.x + 7, own.x + 7, "start")):
+            right = left + width
+            inside = left >= LEFT and right <= WIDTH
+            free = all(abs(y - 4 - height) >= LINE or right <= start or end <= left for start, end, height in taken)
+            if own.best and inside and free:
+                taken.append((left, right, y - 4))
+                labelled[i] = replace(own, label=FrontierLabel(text, round(x, 1), round(y, 1), anchor))
+                break
+    return tuple(labelled)
 
 
 def _place(value: float, ticks: Sequence[float]) -> float:

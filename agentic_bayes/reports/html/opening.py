@@ -14,19 +14,19 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.formatting import (
     Metric,
+    brief_names,
     format_number,
     format_percent,
     format_percent_range,
     interval_kind,
-    middle_cut,
     plural,
 )
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.tables import ESTIMANDS, RowKey
 
 MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
-LONGEST_IN_SENTENCE = 60  # characters of a name
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 KINDS = {"better": "good", "worse": "bad", "equivalent": "good", "undecided": "open"}
 GATE_KINDS = {"pass": "good", "fail": "bad", "inconclusive": "open"}
@@ -57,9 +57,10 @@ class RateGroup:
     """The bar that a gate asks for, as a position between 0 and 100."""
 
 
-def short_name(name: str) -> str:
-    """A name for a sentence: a long one without its middle."""
-    return middle_cut(name, LONGEST_IN_SENTENCE)
+def short_name(name: str, *others: object) -> str:
+    """A name for a sentence: a long one without its middle, but with what tells it from others."""
+    names = dict.fromkeys([name, *(other for other in others if isinstance(other, str))])
+    return brief_names(list(names), LONGEST_SHOWN)[0]
 
 
 def _count(number: int) -> str:
@@ -84,12 +85,16 @@ def rate_words(metric: Metric) -> str:
 
 def baseline_words(one: Comparison) -> str:
     """With whom or what is compared."""
-    return short_name(one.baseline) if isinstance(one.baseline, str) else f"the value {format_number(one.baseline)}"
+    return (
+        short_name(one.baseline, one.agent)
+        if isinstance(one.baseline, str)
+        else f"the value {format_number(one.baseline)}"
+    )
 
 
 def compared_words(one: Comparison) -> str:
     """The verdict of a comparison in a few words."""
-    agent, baseline = short_name(one.agent), baseline_words(one).removeprefix("the value ")
+    agent, baseline = short_name(one.agent, one.baseline), baseline_words(one).removeprefix("the value ")
     match one.verdict:
         case "undecided":
             return f"Undecided between {agent} and {baseline_words(one)}"
@@ -104,7 +109,7 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
     if asked.lead is not None:
         return asked.lead.title, asked.lead.kind
     if (gate := asked.gate) is not None:
-        agent = short_name(gate.agent)
+        agent = short_name(gate.agent, *est.agents)
         text = {
             "pass": f"{agent} passes the gate",
             "fail": f"{agent} fails the gate",
@@ -113,7 +118,7 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
         return text[gate.verdict], GATE_KINDS[gate.verdict]
     if asked.comparisons:
         return _with_scope(asked), KINDS[asked.comparisons[0].verdict]
-    return f"{short_name(asked.agent)}: {agent_words(est, asked, asked.agent, rows)}", "open"
+    return f"{short_name(asked.agent, *est.agents)}: {agent_words(est, asked, asked.agent, rows)}", "open"
 
 
 def _with_scope(asked: ReportQuestion) -> str:
@@ -151,10 +156,8 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
     order = ""
     if asked.ranking is not None:
         first = asked.ranking.rows[0]
-        order = (
-            f"Of {len(asked.ranking.rows):,} agents, {short_name(first['agent'])} is best with a probability of "
-            f"{format_percent(first['prob_best'])}. "
-        )
+        best, probability = short_name(first["agent"], *est.agents), format_percent(first["prob_best"])
+        order = f"Of {len(asked.ranking.rows):,} agents, {best} is best with a probability of {probability}. "
     return f"{order}The verdict is about {where}. {more}"
 
 

@@ -21,7 +21,7 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import interval_kind, plain_text, plural
+from agentic_bayes.formatting import brief_names, interval_kind, plain_text, plural
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
@@ -33,12 +33,12 @@ from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.frontier import frontiers
-from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
+from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups, short_name
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import (
+    LONGEST_BESIDE,
     LONGEST_SHOWN,
-    brief_names,
     content_hash,
     is_number_like,
     json_block,
@@ -231,14 +231,17 @@ def write_page(
     worst, failed, unscored = sections.worst_table(est), *failure_tables(trials, _in_order(est, asked))
     failures = [one for one in (failed, unscored) if one is not None]
     tools = tool_problems_tables(evidence) if evidence is not None else []
-    listed = _listed(est, asked)
+    listed, briefs = _listed(est, asked), _briefs(est.agents)
     wide = est.with_k(attempts(est, asked.metric.k))
     found = summary_rows(wide.checks, est.outcomes.attrs, tasks=False, agents=listed)
     summary = rows_frame(list(found), "all", wide.checks, tasks=False)
     own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
-    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, tools), source)
+    rates, answered = (
+        rate_groups(est, asked, rows),
+        answers(est, asked, rows, _failed_most(failed, tools, est.agents), source),
+    )
     if to == "markdown":
         compared = _comparison(asked)
         tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
@@ -265,8 +268,8 @@ def write_page(
             rates=rates,
             answers=answered,
             agents=est.agents,
-            briefs=brief_names(est.agents),
-            who=_namer(est.agents),
+            briefs=briefs(LONGEST_SHOWN),
+            who=lambda agent, longest=LONGEST_SHOWN: named(est.agents[agent], briefs(longest)[agent]),
             **_many(est, asked),
             data=sections.data_table(est, evidence),
             **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
@@ -276,7 +279,7 @@ def write_page(
             failures=failures,
             places=_places(est),
             unexplained=failed is None and bool((est.counts.successes < est.counts.trials).any()),
-            **_attempts(est, asked, trials),
+            **_attempts(est, asked, trials, briefs(LONGEST_SHOWN)),
             frontiers=frontiers(est, asked, trials),
             by_threshold=threshold_rows(est, asked, evidence),
             evidence=[evidence.table(), *metrics_tables(evidence), mean_scores(evidence).table()]
@@ -305,10 +308,10 @@ def _in_order(est: Estimate, asked: ReportQuestion) -> Sequence[str]:
     return est.agents if len(est.agents) <= MOST_BESIDE else [est.agents[i] for i in agent_order(est, asked)]
 
 
-def _namer(agents: Sequence[str]) -> Callable[..., Any]:
-    """Names by position, as a picture or a table of agents shows them."""
-    briefs = cache(lambda longest: brief_names(agents, longest))
-    return lambda agent, longest=LONGEST_SHOWN: named(agents[agent], briefs(longest)[agent])
+def _briefs(agents: Sequence[str]) -> Callable[[int], list[str]]:
+    """The names of agents, at most so long, as pictures and tables of agents show them."""
+    plain = [plain_text(agent) for agent in agents]
+    return cache(lambda longest: brief_names(plain, longest))
 
 
 def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
@@ -383,13 +386,15 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
     }
 
 
-def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial]) -> dict[str, Any]:
+def _attempts(
+    est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial], briefs: Sequence[str]
+) -> dict[str, Any]:
     """The table of tasks, and what is opened from it."""
     from markupsafe import Markup
 
     tasks = task_columns(est, _on_own_tasks(est, asked))
     tasks["shown"] = _with_columns(est, asked)
-    for own, name, brief in zip(tasks["agents"], est.agents, brief_names(est.agents), strict=True):
+    for own, name, brief in zip(tasks["agents"], est.agents, briefs, strict=True):
         own |= {"brief": brief} if brief != name else {}
     records, left_out = trial_records(est, trials)
     return {
@@ -426,12 +431,12 @@ def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
     return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
-def _failed_most(failed: FailureTable | None, tools: Sequence[Table]) -> list[str]:
+def _failed_most(failed: FailureTable | None, tools: Sequence[Table], agents: Sequence[str]) -> list[str]:
     """The commonest kind of failure and the commonest fault of a tool, in a line each."""
     lines = [line] if failed is not None and (line := failed.commonest()) else []
     for table in tools[:1]:
         agent, tool, what, calls, *_ = table.rows[0]
-        lines.append(f"Commonest fault with tools: {agent}, {tool}, {what} ({calls} calls)")
+        lines.append(f"Commonest fault with tools: {short_name(agent, *agents)}, {tool}, {what} ({calls} calls)")
     return lines
 
 
@@ -452,6 +457,6 @@ def _environment() -> Any:
         "plain": plain_text,
     }
     environment.tests["number_like"] = is_number_like
-    environment.globals |= {"plural": plural, "rope_words": rope_words}
+    environment.globals |= {"plural": plural, "rope_words": rope_words, "LONGEST_BESIDE": LONGEST_BESIDE}
     environment.loader = jinja2.FunctionLoader(_template)
     return environment

@@ -7,16 +7,16 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.formatting import middle_cut, plain_text
+from agentic_bayes.formatting import plain_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 LONGEST_NAME = 160
-LONGEST_SHOWN = 40  # characters of a name in pictures and tables of agents
+LONGEST_SHOWN = 40  # characters of a name in sentences, pictures and tables of agents
+LONGEST_BESIDE = 26  # next to something
 LONGEST = 600  # of a name that is pointed at
 UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # controls, format characters (bidi, zero width), halves of pairs
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -44,22 +44,6 @@ def shown(value: object, longest: int = LONGEST_NAME) -> Markup:
         for sign in text
     ]
     return Markup('<bdi dir="auto"{}>{}</bdi>').format(kind, Markup("").join(parts))
-
-
-def brief_names(names: Sequence[str], longest: int = LONGEST_SHOWN) -> list[str]:
-    """Long names without their middle; those that would then look alike with the part in which they differ."""
-    whole = [plain_text(name) for name in names]
-    cuts, head = [middle_cut(name, longest) for name in whole], longest // 4
-
-    def around(name: str, short: str) -> str:
-        alike = [other for other, own in zip(whole, cuts, strict=True) if own == short]
-        same = next((i for i, signs in enumerate(zip(*alike, strict=False)) if len(set(signs)) > 1), len(short))
-        start = max(same - 4, head)
-        end = start + longest // 2
-        return f"{name[:head]}…{name[start:end]}{'…' if end < len(name) else ''}"
-
-    found = [short if cuts.count(short) == 1 else around(name, short) for name, short in zip(whole, cuts, strict=True)]
-    return [short if found.count(short) == 1 else name for name, short in zip(whole, found, strict=True)]
 
 
 def named(name: str, brief: str) -> Markup:

@@ -23,7 +23,6 @@ from agentic_bayes.reports.html.opening import (
     short_name,
 )
 from agentic_bayes.reports.html.question import ReportQuestion
-from agentic_bayes.reports.html.text import cut
 
 MOST_NAMED = 3
 MOST_LISTED = 3  # agents that an answer goes through
@@ -47,7 +46,10 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     if asked.comparisons:
         answered.append(_how_sure(asked))
     elif len(est.agents) > 1:
-        lines = [f"{short_name(agent)}: {agent_words(est, asked, agent, rows)}." for agent in est.agents[:MOST_LISTED]]
+        lines = [
+            f"{short_name(agent, *est.agents)}: {agent_words(est, asked, agent, rows)}."
+            for agent in est.agents[:MOST_LISTED]
+        ]
         if len(est.agents) > MOST_LISTED:
             lines.append(f"The table of estimates has all {len(est.agents):,} agents.")
         lines.append(f"The agents are not compared: {asked.note}.")
@@ -59,12 +61,11 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("What makes it doubtful?", tuple(doubts)))
-    bad = worst_tasks(est, _about(est, asked))
-    worst = [
-        f"{short_name(name)}: {', '.join(f'{cut(task, 60)} ({c} of {n} passed)' for task, c, n in found[:MOST_NAMED])}"
-        for name, found in bad.items()
-        if found
-    ]
+    bad, tasks = worst_tasks(est, _about(est, asked)), est.counts.tasks
+    worst = []
+    for name, found in bad.items():
+        counted = [f"{short_name(task, *tasks)} ({c} of {n} passed)" for task, c, n in found[:MOST_NAMED]]
+        worst += [f"{short_name(name, *bad)}: {', '.join(counted)}"] if found else []
     answered.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
     return answered
 
@@ -78,9 +79,9 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 
 def _how_sure(asked: ReportQuestion) -> Answer:
     one, *further = asked.comparisons
-    rate = rate_words(asked.metric)
+    rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
     lines = [
-        f"The probability that {short_name(one.agent)} has a higher rate of {rate} than {baseline_words(one)} is "
+        f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
         f"The difference is {format_points(one.mean)} percentage points, {one.ci_prob * 100:.4g} % interval "
         f"{format_points(one.lower)} to {format_points(one.upper)}.",
@@ -112,7 +113,8 @@ def _on_what_data(est: Estimate, asked: ReportQuestion) -> Answer:
     shared, chosen = "", list[str]()
     if asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
         both = asked.comparisons[0].n_shared_tasks
-        which = "both" if len(est.agents) == 2 else f"{short_name(asked.agent)} and {short_name(other)}"
+        names = short_name(asked.agent, other), short_name(other, asked.agent)
+        which = "both" if len(est.agents) == 2 else " and ".join(names)
         shared = f", {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which}"
         if asked.comparisons[0].n_left_out:
             chosen.append(f"Only these {both:,} tasks are compared, since the agents did not try the same tasks.")
@@ -185,7 +187,7 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
         read = "Read the tasks that failed most. This command tells how many new tasks halve the interval."
         return read, "plan", f"--width {half:g}"
     one = asked.comparisons[0]
-    lost = ", ".join(cut(task.task, 60) for task in one.lost[:MOST_NAMED])
+    lost = ", ".join(short_name(task.task, *est.counts.tasks) for task in one.lost[:MOST_NAMED])
     match one.verdict:
         case "better":
             which = f"it lost ({lost}), and those that" if lost else "that"

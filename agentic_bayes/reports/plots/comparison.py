@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_comparison"]
 
+COMPARISON_SIZE = (8.0, 5.4)
+
 
 def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """Posterior of a difference, with both tails shaded: how probably one is better, and by how much.
@@ -45,17 +47,17 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     top = float(y.max()) or 1.0
     agent, higher, lower = style.shortened(one.agent), "higher", "lower"
     if isinstance(one.baseline, str):
-        baseline = style.shortened(one.baseline)
+        agent, baseline = style.distinct_names([one.agent, one.baseline])
     else:
         baseline = format_number(one.baseline)
         higher, lower = f"above {baseline}", f"below {baseline}"
-    ax = style.axes_for(ax, (8.0, 5.4))
+    ax = style.axes_for(ax, COMPARISON_SIZE)
     entries: list[style.LegendEntry] = []
     tails = (
-        (x >= 0, style.COLOURS[0], style.HATCHES[0], f"P({agent} {higher}): {format_share(one.prob_better)}"),
-        (x <= 0, style.COLOURS[1], style.HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
+        (x >= 0, "#8c8c8c", "", f"P({agent} {higher}): {format_share(one.prob_better)}"),
+        (x <= 0, "white", style.HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
     )
-    look: dict[str, Any] = {"alpha": 0.45, "edgecolor": "white", "linewidth": 0}
+    look: dict[str, Any] = {"edgecolor": style.GREY, "linewidth": 0}  # no agent's colour: a difference is of two
     for where, colour, hatch, words in tails:
         tail = ax.fill_between(x, y, where=where, facecolor=colour, hatch=hatch, **look)
         entries.append((tail, words))

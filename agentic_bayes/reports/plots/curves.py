@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def plot_pass_curves(
     frame = overall_rows(wide.to_pandas())
     frame = frame[frame["estimand"] == estimand]
     if len(chosen) > 1:
-        return _of_several(wide, frame, chosen, style.axes_for(ax, CURVES_SIZE), estimand)
+        return _of_several(wide, frame, chosen, ax, estimand)
     (name,) = chosen
     index = est.agent_index(name)
     frame = frame[frame["agent"] == name]
@@ -90,7 +90,8 @@ def plot_pass_curves(
     most = int(est.counts.trials[index].max(initial=0))
     ax = style.axes_for(ax, CURVES_SIZE)
     entries: list[style.LegendEntry] = []
-    for name_of_k, colour, marker in zip(("pass@k", "pass^k"), style.COLOURS[:2], "os", strict=True):
+    colour = style.agent_colour(est, name)
+    for name_of_k, marker in zip(("pass@k", "pass^k"), "os", strict=True):
         rows, dashed = (one[one["metric"].str.startswith(name_of_k[:-1])] for one in (frame, plain))
         ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
         (solid,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
@@ -101,28 +102,36 @@ def plot_pass_curves(
         if not beyond.empty:
             ax.plot(beyond["k"], beyond["mean"], marker, color=colour, markerfacecolor="white", markeredgewidth=1.5)
     entries += _finished(ax, ks, most, estimand)
-    title = f"{style.shortened(name, 40)}: pass@k and pass^k"
+    title = f"{style.agent_name(est, index)}: pass@k and pass^k"
     style.heading(ax, title, below=f"bands: {style.described(est)}", entries=entries, ncols=2)
     return ax
 
 
-def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: Axes, estimand: Estimand) -> Axes:
-    """The curves of several agents, each in a colour of its own."""
+def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: Axes | None, estimand: Estimand) -> Axes:
+    """The curves of several agents, each in its colour; of two that share one, the second is dashed."""
+    from matplotlib.lines import Line2D
+
     if len(chosen) > len(style.COLOURS):
         raise InvalidArgument(
             f"curves of at most {len(style.COLOURS)} agents can be told apart, got {len(chosen)}: name some, agents=[…]"
         )
+    ax = style.axes_for(ax, (CURVES_SIZE[0], CURVES_SIZE[1] + 0.25 * len(chosen)))
     entries: list[style.LegendEntry] = []
-    shown = zip(style.agent_colours(est, chosen, None).items(), style.distinct_names(chosen, 30), strict=True)
-    for (agent, colour), name in shown:
+    colours, band = [style.agent_colour(est, agent) for agent in chosen], 0.12 if len(chosen) < 4 else 0.05
+    for i, (agent, name) in enumerate(zip(chosen, style.distinct_names(chosen, 30), strict=True)):
+        look: dict[str, Any] = {
+            "color": colours[i],
+            "linestyle": style.LINES[colours[:i].count(colours[i])],
+            "linewidth": 2,
+        }
         for name_of_k, marker in zip(("pass@k", "pass^k"), "os", strict=True):
             rows = frame[(frame["agent"] == agent) & frame["metric"].str.startswith(name_of_k[:-1])]
-            ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.12, linewidth=0)
-            (line,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
-            entries.append((line, f"{name}: {name_of_k}"))
+            ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colours[i], alpha=band, linewidth=0)
+            ax.plot(rows["k"], rows["mean"], marker=marker, **look)
+        entries.append((Line2D([], [], **look), name))
     most = int(est.counts.trials[[est.agent_index(agent) for agent in chosen]].max(initial=0))
     entries += _finished(ax, est.settings.k, most, estimand)
-    below = f"rising pass@k, falling pass^k; bands: {style.described(est)}"
+    below = f"rising (round): pass@k, falling (square): pass^k; bands: {style.described(est)}"
     style.heading(ax, "pass@k and pass^k", below=below, entries=entries, ncols=2)
     return ax
 

@@ -51,9 +51,9 @@ def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None)
     -------
     ndarray of matplotlib.axes.Axes
         One per panel. NUTS: ranks and trace of the parameter that mixed worst, and effective sample sizes of all.
-        Importance sampling: Pareto k and effective sample size against their limits. The exact engine sampled nothing.
-        Every engine: counts replicated from the model against the observed ones, for each agent (of more than four,
-        those that fit worst), and Pareto k of leaving out each task.
+        Importance sampling: Pareto k and effective sample size against their limits. The exact engine sampled nothing
+        and has no panel of its own. Every engine: counts replicated from the model against the observed ones, for each
+        agent (of more than four, those that fit worst), and Pareto k of leaving out each task.
 
     Raises
     ------
@@ -87,13 +87,14 @@ def _axes_of(given: Any, count: int) -> Array:
     import matplotlib.pyplot as plt
 
     rows = -(-count // 2)
-    size = 2 * PANEL[0], rows * PANEL[1]
-    figure, panels = plt.subplots(rows, 2, figsize=size, layout="constrained", squeeze=False)
+    figure = plt.figure(figsize=(2 * PANEL[0], rows * PANEL[1]), layout="constrained")
     style.set_margins(figure)
-    axes = panels.ravel()
-    for spare in axes[count:]:
-        spare.remove()
-    return np.asarray(axes[:count])
+    grid = figure.add_gridspec(rows, 2)
+    wide = count - 1 if count % 2 else None  # the last one, where there is nothing next to it
+    places = (grid[i // 2, :] if i == wide else grid[i // 2, i % 2] for i in range(count))
+    axes = np.empty(count, dtype=object)
+    axes[:] = [figure.add_subplot(place) for place in places]
+    return axes
 
 
 def _engine_panels(est: Estimate) -> list[DrawPanel]:
@@ -109,8 +110,7 @@ def _engine_panels(est: Estimate) -> list[DrawPanel]:
         case diagnostics.ImportanceDiagnostics():
             return [partial(_weights, account=est.diagnostics)]
         case _:
-            words = "nothing was sampled: the posterior is integrated on a grid, and there is no convergence to check"
-            return [partial(_nothing, title="Exact engine", why=words)]
+            return []
 
 
 # -- NUTS -------------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _sample_sizes(ax: Axes, *, draws: xr.Dataset) -> None:
     limit = ax.axvline(diagnostics.MIN_ESS, color=style.GREY, linestyle="--", linewidth=1.5)
     entries.append((limit, f"required: > {diagnostics.MIN_ESS:.0f}"))
     style.quiet(ax, grid="x")
-    ax.set_yticks(range(len(names)), [style.shortened(name) for name in names], **style.LITERAL)
+    ax.set_yticks(range(len(names)), style.distinct_names(names), **style.LITERAL)
     ax.set(xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
     style.name_axes(ax, x=f"effective draws of {draws.sizes['chain'] * draws.sizes['draw']:,}")
     shown = "" if len(names) == len(bulk) else f"the {len(names)} smallest of {len(bulk)} parameters"
@@ -231,7 +231,7 @@ def _counts(ax: Axes, *, est: Estimate, agent: int) -> None:
     """Tasks by successes: observed, and replicated from the fitted model."""
     from matplotlib.ticker import MaxNLocator
 
-    title = f"Counts under the model: {style.shortened(est.agents[agent])}"
+    title = f"Counts under the model: {style.agent_name(est, agent, style.LONGEST_NAME)}"
     parts = est.checks.replicated(agent)
     if not parts:
         note = est.checks.not_checked(agent)
@@ -243,8 +243,9 @@ def _counts(ax: Axes, *, est: Estimate, agent: int) -> None:
     places = np.arange(len(labels))
     low, high = np.quantile(replicated, [(1 - WIDE) / 2, (1 + WIDE) / 2], axis=0)
     bars = ax.bar(places, observed, 0.8, color=style.PALE, edgecolor=style.GREY, linewidth=0.8)
-    band = ax.vlines(places, low, high, color=style.COLOURS[0], linewidth=3)
-    ax.plot(places, replicated.mean(axis=0), "o", color=style.COLOURS[0], markersize=7, markeredgecolor="white")
+    colour = style.agent_colour(est, est.agents[agent])
+    band = ax.vlines(places, low, high, color=colour, linewidth=3)
+    ax.plot(places, replicated.mean(axis=0), "o", color=colour, markersize=7, markeredgecolor="white")
     style.quiet(ax)
     ax.set_xticks(places, labels)
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -309,7 +310,9 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
     style.quiet(ax)
     ax.set_ylim(min(0.0, float(values.min())) - 0.05, max(1.0, float(values.max()) + 0.1))
     style.name_axes(ax, x=f"{plural(values.size, 'cell')}, agent by agent", y="Pareto k of leaving it out")
-    style.heading(ax, title, entries=entries, ncols=3)
+    exact = est.diagnostics is None
+    below = "exact engine: nothing was sampled, so there is no convergence to check" if exact else ""
+    style.heading(ax, title, below=below, entries=entries, ncols=3)
 
 
 def _group_names(data: Any) -> set[str]:

@@ -29,6 +29,7 @@ class ForestLine:
     """One line: a name, its numbers, what they rest on, and what makes them doubtful."""
 
     name: str
+    colour: str  # of its agent
     mean: float
     lower: float
     upper: float
@@ -110,7 +111,7 @@ def plot_forest(
         shown = "task"
         index = est.agent_index(agent)
         lines = _tasks(est, index, wanted)
-        title += f" by task: {style.shortened(est.agents[index], 40)}"
+        title += f" by task: {style.agent_name(est, index)}"
     lines.sort(key=lambda line: -np.inf if np.isnan(line.mean) else line.mean, reverse=True)
     top, rest = _cut(lines, most)
     places = [-float(i) for i in range(len(top))] + [-float(i) for i in range(len(top) + 1, len(top) + 1 + len(rest))]
@@ -138,7 +139,7 @@ def _agents(est: Estimate, metric: Metric, estimand: Estimand) -> list[ForestLin
     frame = overall_rows(frame[(frame["metric"] == metric) & (frame["estimand"] == estimand)])
     rows: Iterator[Any] = frame.itertuples()
     return [
-        _line(row, name, plural(int(row.n_tasks), "task"))
+        _line(est, row, name, plural(int(row.n_tasks), "task"))
         for row, name in zip(rows, style.distinct_names(est.agents), strict=True)
     ]
 
@@ -155,7 +156,7 @@ def _groups(est: Estimate, agent: str | None, metric: Metric, estimand: Estimand
     names = [f"{row.agent}: {row.group}" if several else str(row.group) for row in frame.itertuples()]
     rows: Iterator[Any] = frame.itertuples()
     return [
-        _line(row, name, plural(int(row.n_tasks), "task"))
+        _line(est, row, name, plural(int(row.n_tasks), "task"))
         for row, name in zip(rows, style.distinct_names(names), strict=True)
     ]
 
@@ -167,12 +168,14 @@ def _tasks(est: Estimate, agent: int, metric: Metric) -> list[ForestLine]:
     names = style.distinct_names(list(frame["task"]))
     lines = []
     for row, name, j in zip(frame.itertuples(), names, np.flatnonzero(est.counts.attempted[agent]), strict=True):
-        lines.append(_line(row, name, f"{c[j]}/{n[j]}" if n[j] else f"{unscored[j]} unscored"))
+        lines.append(_line(est, row, name, f"{c[j]}/{n[j]}" if n[j] else f"{unscored[j]} unscored"))
     return lines
 
 
-def _line(row: Any, name: str, data: str) -> ForestLine:
-    return ForestLine(name, row.mean, row.lower, row.upper, data, tuple(filter(None, row.flags.split(", "))), row.note)
+def _line(est: Estimate, row: Any, name: str, data: str) -> ForestLine:
+    colour = style.agent_colour(est, row.agent)
+    flags = tuple(filter(None, row.flags.split(", ")))
+    return ForestLine(name, colour, row.mean, row.lower, row.upper, data, flags, row.note)
 
 
 def _cut(lines: list[ForestLine], most: int) -> tuple[list[ForestLine], list[ForestLine]]:
@@ -192,10 +195,10 @@ def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[style.
             why = "extrapolated: k exceeds the trials"
         if np.isnan(line.mean):
             why = ""
-        look: dict[str, Any] = {"linestyle": ":" if why else "-", "linewidth": 2.2, "color": style.COLOURS[0]}
+        look: dict[str, Any] = {"linestyle": ":" if why else "-", "linewidth": 2.2, "color": line.colour}
         ax.plot([line.lower, line.upper], [place, place], **look, solid_capstyle="butt")
-        face = "white" if why else style.COLOURS[0]
-        (mark,) = ax.plot(line.mean, place, "o", color=style.COLOURS[0], markerfacecolor=face, markersize=7)
+        face = "white" if why else line.colour
+        (mark,) = ax.plot(line.mean, place, "o", color=line.colour, markerfacecolor=face, markersize=7)
         if why:
             entries.setdefault(why, mark)
         if np.isnan(line.mean):
@@ -218,5 +221,5 @@ def _mean_of_tasks(ax: Axes, est: Estimate, agent: int, metric: Metric) -> list[
     mean = est.posterior.distribution(agent, "tasks", metric).mean
     if np.isnan(mean):
         return []
-    line = ax.axvline(mean, color=style.COLOURS[1], linestyle="-.", linewidth=1.3, zorder=1)
+    line = ax.axvline(mean, color="black", linestyle="-.", linewidth=1.3, zorder=1)
     return [(line, f"mean over the observed tasks {format_number(mean, 2)}")]

@@ -102,10 +102,7 @@ def plot_posterior(
         ref_val = check_probability(ref_val, "ref_val")
     region = None if rope is None else style.check_region(rope, ref_val)
     wanted, chosen = Metric(metric), style.chosen_agents(est, agents)
-    if colors is None and len(chosen) > MOST_OVERLAID:  # names tell them apart
-        colours = dict.fromkeys(chosen, style.COLOURS[0])
-    else:
-        colours = style.agent_colours(est, chosen, colors)
+    colours = style.agent_colours(est, chosen, colors)
     if title is not None:
         check_text("title", title)
     if len(chosen) > MOST_RIDGES:
@@ -247,7 +244,7 @@ def plot_prior(est: Estimate, *, agent: str | None = None, metric: str = "pass^1
     entries: list[style.LegendEntry] = []
     drawn = {"prior": (prior, *_curve(prior)), "posterior": (posterior, *curve)}
     for i, (word, (one, x, y)) in enumerate(drawn.items()):
-        colour, line = ((style.GREY, "--"), (style.COLOURS[0], "-"))[i]
+        colour, line = ((style.GREY, "--"), (style.agent_colour(est, name), "-"))[i]
         ax.fill_between(x, y, color=(style.PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
         (artist,) = ax.plot(x, y, color=colour, linestyle=line, linewidth=2)
         stats = one.stats(est.settings.ci_prob, est.settings.ci_kind)
@@ -259,7 +256,10 @@ def plot_prior(est: Estimate, *, agent: str | None = None, metric: str = "pass^1
     ax.set(yticks=[], xlim=(0, 1), ylim=(0, 1.12 * highest or 1.0))
     style.name_axes(ax, x=f"{wanted}: probability {style.WORDS['population']}", y="density")
     style.heading(
-        ax, f"Prior and posterior of {wanted}: {style.shortened(name, 40)}", below=style.described(est), entries=entries
+        ax,
+        f"Prior and posterior of {wanted}: {style.agent_name(est, est.agent_index(name))}",
+        below=style.described(est),
+        entries=entries,
     )
     return ax
 

@@ -12,6 +12,8 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import plural
+from agentic_bayes.reports.html.question import ask
+from agentic_bayes.reports.plots.comparison import COMPARISON_SIZE, plot_comparison
 from agentic_bayes.reports.plots.curves import CURVES_SIZE, plot_pass_curves
 from agentic_bayes.reports.plots.forest import forest_size, plot_forest
 from agentic_bayes.reports.plots.planning import PLAN_SIZE, plot_plan
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_PANELS, COLUMNS = 12, 3  # of pictures that have one panel per agent
+MOST_DIFFERENCES = 2  # numbers of attempts at which two agents are compared
 METRIC = "pass^3"  # of the posteriors and the forest: large enough to show what one success hides
 DPI = 150
 
 
 def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> list[str]:
-    """Posteriors, curves, forest, shrinkage and tool bars as PNG."""
+    """Posteriors, the report's comparison, curves, forest, shrinkage and tool bars as PNG."""
     written = ["curves.png", "forest.png"]
     scored = [agent for i, agent in enumerate(est.agents) if est.counts.scored[i].any()]
     if not isinstance(est.method, Frequentist):
@@ -42,13 +45,22 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> lis
         if scored:
             _save_per_agent(folder / "shrinkage.png", partial(plot_shrinkage, est), scored, shrinkage_size())
             written.append("shrinkage.png")
+        if differences := ask(est, None, None, "pass^1", None).comparisons[:MOST_DIFFERENCES]:
+            panels = [partial(plot_comparison, one) for one in differences]
+            _save_panels(folder / "difference.png", panels, COMPARISON_SIZE)
+            written.append("difference.png")
     forest = partial(plot_forest, est, metric=METRIC)
     _save(folder / "forest.png", forest, lambda ax: forest_size(len(ax.get_yticks())))
     _save_per_agent(folder / "curves.png", partial(plot_pass_curves, est), est.agents, CURVES_SIZE)
     if evidence is not None:
-        _save(folder / "tools.png", partial(plot_tools, evidence), lambda ax: tools_size(len(ax.get_xticks())))
+        _save(folder / "tools.png", partial(plot_tools, evidence), _tools_size)
         written.append("tools.png")
     return written
+
+
+def _tools_size(ax: Axes) -> tuple[float, float]:
+    labels = ax.get_xticklabels()
+    return tools_size(len(labels), turned=labels[0].get_rotation() > 0)
 
 
 def save_plan_picture(plan: Plan, path: Path) -> None:
@@ -68,19 +80,25 @@ def _save(path: Path, draw: Callable[..., Axes], size: Callable[[Axes], tuple[fl
 
 
 def _save_per_agent(path: Path, draw: Callable[..., Axes], agents: Sequence[str], size: tuple[float, float]) -> None:
-    """Save one panel per agent, in rows of up to three."""
+    """Save one panel per agent."""
+    shown = agents[:MOST_PANELS]
+    title = f"the first {len(shown)} of {plural(len(agents), 'agent')}" if len(shown) < len(agents) else ""
+    _save_panels(path, [partial(draw, agent=agent) for agent in shown], size, title)
+
+
+def _save_panels(path: Path, draws: Sequence[Callable[..., Axes]], size: tuple[float, float], title: str = "") -> None:
+    """Save panels of this size, in rows of up to three."""
     from matplotlib.figure import Figure
 
-    shown = agents[:MOST_PANELS]
-    columns = min(COLUMNS, len(shown))
-    rows = -(-len(shown) // columns)
+    columns = min(COLUMNS, len(draws))
+    rows = -(-len(draws) // columns)
     figure = Figure(layout="constrained", figsize=(size[0] * columns, size[1] * rows))
     set_margins(figure)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax in panels[len(shown) :]:
+    for ax in panels[len(draws) :]:
         ax.remove()
-    if len(shown) < len(agents):
-        figure.suptitle(f"the first {len(shown)} of {plural(len(agents), 'agent')}", fontsize=TITLE)
-    for agent, ax in zip(shown, panels, strict=False):
-        draw(agent=agent, ax=ax)
+    if title:
+        figure.suptitle(title, fontsize=TITLE)
+    for draw, ax in zip(draws, panels, strict=False):
+        draw(ax=ax)
     figure.savefig(path, dpi=DPI)

@@ -22,7 +22,7 @@ from agentic_bayes.checks import check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import interval_kind, middle_cut, plain_text
+from agentic_bayes.formatting import brief_names, interval_kind, plain_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,7 @@ CELL_HATCH = "////"
 GREY, PALE = "#595959", "#d9d9d9"  # of text (contrast 7:1 on white), of grounds
 TEXT, TITLE = 11, 13  # points, to be read when projected
 LONGEST_NAME = 28  # characters
+LETTER = 0.58  # average width, in sizes of the font
 # a name that looks like a formula, or like TeX, is a name
 LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 WORDS: dict[Estimand, str] = {
@@ -107,7 +108,7 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
     title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)
     outside = has_room(ax)
     # the legend may be a little wider than the axes, which give room to labels at their left
-    texts = _fitting([text for _, text in entries], width * 1.2 * 11.5, ncols)
+    texts, ncols = _fitting([text for _, text in entries], width * 1.2 * 11.5, ncols)
     columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
     pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
     if below:
@@ -125,14 +126,16 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
             shown.set(text=text, **LITERAL)
 
 
-def _fitting(texts: list[str], room: float, ncols: int) -> list[str]:
-    """Texts of a legend, broken where columns of them would be wider than so many characters."""
-    columns = [texts[part[0] : part[-1] + 1] for part in np.array_split(np.arange(len(texts)), ncols) if part.size]
-    sample = 6  # characters that a sample and its gap take
-    widest = [max(len(line) for text in column for line in text.split("\n")) + sample for column in columns]
-    if sum(widest) <= room:
-        return texts
-    return [_broken(text, room / len(columns) - sample) for text in texts]
+def _fitting(texts: list[str], room: float, ncols: int) -> tuple[list[str], int]:
+    """Texts of a legend and its columns: fewer, or with broken lines, where all would be wider than so many letters."""
+    sample = 6  # letters that a sample and its gap take
+    for count in range(ncols, 0, -1):
+        for broken in (texts, [_broken(text, room / count - sample) for text in texts]):
+            columns = [part for part in np.array_split(np.array(broken, dtype=object), count) if part.size]
+            widest = [max(letters(line) for text in part for line in text.split("\n")) + sample for part in columns]
+            if sum(widest) <= room:
+                return broken, count
+    return broken, 1
 
 
 def _broken(text: str, longest: float) -> str:
@@ -150,12 +153,20 @@ def legible(name: str) -> str:
     A name with letters that are read from right to left stands between marks of direction, so that the numbers next to
     it keep their order.
     """
+    return _isolated(_drawable(name))
+
+
+def _drawable(name: str) -> str:
     text = plain_text(" ".join(name.split())) or "''"
     if not text.isascii():
         text = "".join(character if _in_font(character) else f"\\u{ord(character):04x}" for character in text)
-        if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text):
-            text = f"\u200e{text}\u200e"
     return text
+
+
+def _isolated(text: str) -> str:
+    if text.isascii() or not any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text):
+        return text
+    return f"\u200e{text}\u200e"
 
 
 @cache
@@ -184,19 +195,32 @@ def _in_font(character: str) -> bool:
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
-    """A legible name of at most so many characters: its middle is left out, as names tend to differ at their ends."""
-    return middle_cut(legible(name), longest)
+    """A legible name, not longer than so many letters on average are: its middle is left out."""
+    return distinct_names([name], longest)[0]
 
 
 def distinct_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
-    """Names as `shortened` gives them; those that became the same are numbered."""
-    short = [shortened(name, longest) for name in names]
-    seen: dict[str, int] = {}
-    found = []
-    for text in short:
-        seen[text] = seen.get(text, 0) + 1
-        found.append(f"{text} ({seen[text]})" if short.count(text) > 1 else text)
-    return found
+    """Names as `shortened` gives them, but with what tells them apart."""
+    drawable = list(map(_drawable, names))
+    briefs = brief_names(drawable, longest)
+    widest = max(map(letters, briefs), default=0.0)
+    if widest > 1.2 * longest:  # capitals
+        briefs = brief_names(drawable, int(longest * longest / widest))
+    return list(map(_isolated, briefs))
+
+
+def agent_name(est: Estimate, agent: int, longest: int = 40) -> str:
+    """A legible name that tells an agent from all others."""
+    return distinct_names(est.agents, longest)[agent]
+
+
+def letters(text: str) -> float:
+    """How long a text is, in letters of average width."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=1), ismath=False)
+    return width / LETTER
 
 
 def _interval_of(est: Estimate) -> str:
@@ -245,14 +269,18 @@ def chosen_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...
     return tuple(est.agents[est.agent_index(agent)] for agent in agents)
 
 
+def agent_colour(est: Estimate, agent: str) -> str:
+    """The colour that an agent has in every plot and in the report, whichever agents are shown."""
+    return COLOURS[est.agent_index(agent) % len(COLOURS)]
+
+
 def agent_colours(
     est: Estimate, chosen: Sequence[str], colors: Sequence[str] | Mapping[str, str] | None
 ) -> dict[str, str]:
-    """The colour of each agent: that which was asked for, else the one that it has in every plot."""
+    """The colour of each agent: that which was asked for, else the one that it always has."""
     from matplotlib.colors import is_color_like
 
-    few = len(est.agents) <= len(COLOURS)  # else only those that are shown are told apart
-    known = {name: COLOURS[(est.agents.index(name) if few else i) % len(COLOURS)] for i, name in enumerate(chosen)}
+    known = {name: agent_colour(est, name) for name in chosen}
     if colors is None:
         return known
     if isinstance(colors, Mapping):

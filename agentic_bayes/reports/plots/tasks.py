@@ -79,7 +79,7 @@ def plot_shrinkage(est: Estimate, *, agent: str | None = None, metric: str = "pa
     table = np.stack([raw, n[enough], *(part[enough] for part in (stats.mean, stats.lower, stats.upper))])
     _, first, size = np.unique(np.round(table / SLIGHTEST), axis=1, return_index=True, return_counts=True)
     ax = style.axes_for(ax, shrinkage_size())
-    entries = _marks(ax, table[:, first], size)
+    entries = _marks(ax, table[:, first], size, style.agent_colour(est, est.agents[index]))
     (diagonal,) = ax.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, zorder=1)
     entries.append((diagonal, "no shrinkage"))
     if "population" in est.posterior.estimands:
@@ -94,13 +94,13 @@ def plot_shrinkage(est: Estimate, *, agent: str | None = None, metric: str = "pa
     below = plural(int(enough.sum()), "task")
     if left_out:
         below += f", {left_out:,} with fewer than {plural(k, 'scored trial')} left out"
-    title = f"Shrinkage by task: {style.shortened(est.agents[index], 32)}"
+    title = f"Shrinkage by task: {style.agent_name(est, index, 32)}"
     style.heading(ax, title, below=f"{below}\n{style.described(est)}", entries=entries, ncols=2)
     return ax
 
 
-def _marks(ax: Axes, table: Array, size: Array) -> list[style.LegendEntry]:
-    """Marks by number of trials, in at most four groups that differ in colour and shape."""
+def _marks(ax: Axes, table: Array, size: Array, colour: str) -> list[style.LegendEntry]:
+    """Marks by number of trials, in at most four groups that differ in shape."""
     raw, trials, mean, lower, upper = table
     cuts = np.unique(trials)[:-1]
     if cuts.size > 3:
@@ -113,9 +113,9 @@ def _marks(ax: Axes, table: Array, size: Array) -> list[style.LegendEntry]:
         if few:
             # groups of trials stand a little apart, so that no interval hides another
             places = raw[here] + 0.004 * (i - len(cuts) / 2)
-            ax.vlines(places, lower[here], upper[here], color=style.COLOURS[i], alpha=0.5, linewidth=1.8)
+            ax.vlines(places, lower[here], upper[here], color=colour, alpha=0.5, linewidth=1.8)
         area = 40 * np.sqrt(size[here])
-        look: dict[str, Any] = {"color": style.COLOURS[i], "edgecolors": "white", "linewidths": 0.8, "zorder": 3}
+        look: dict[str, Any] = {"color": colour, "edgecolors": "white", "linewidths": 0.8, "zorder": 3}
         mark = ax.scatter(raw[here], mean[here], area, marker=style.MARKERS[i], alpha=1.0 if few else 0.7, **look)
         low, high = int(trials[here].min()), int(trials[here].max())
         entries.append((mark, plural(low, "trial") if low == high else f"{low:,} to {high:,} trials"))
@@ -126,6 +126,8 @@ def _marks(ax: Axes, table: Array, size: Array) -> list[style.LegendEntry]:
 
 def _say_counts(ax: Axes, raw: Array, mean: Array, size: Array) -> None:
     """How many tasks are in one place, where there are several; marks that lie on each other are counted together."""
+    from matplotlib.patheffects import withStroke
+
     places = np.stack([np.round(raw / 0.05), np.round(mean / 0.05)])
     _, place = np.unique(places, axis=1, return_inverse=True)
     for i in range(int(place.max()) + 1):
@@ -134,7 +136,8 @@ def _say_counts(ax: Axes, raw: Array, mean: Array, size: Array) -> None:
         if count > 1:
             top = np.argmax(np.where(here, mean, -1))
             spot = float(raw[top]), float(mean[top])
-            style.annotate(ax, f"{count:,}", spot, (8, 5), color=style.GREY)
+            clear = [withStroke(linewidth=3, foreground="white")]
+            style.annotate(ax, f"{count:,}", spot, (8, 5), color=style.GREY, path_effects=clear)
 
 
 def heatmap_width(agents: int) -> float:
@@ -234,7 +237,7 @@ def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
             if n:
                 colour = "white" if values[row, agent] < 0.55 else "black"
                 text = f"{est.counts.successes[agent, task]}/{n}"
-                ax.text(agent, row, text, ha="center", va="center", fontsize=style.TEXT - 3, color=colour)
+                ax.text(agent, row, text, ha="center", va="center", fontsize=style.TEXT - 1, color=colour)
 
 
 def _name_cells(ax: Axes, est: Estimate, order: Array, *, named: bool) -> None:

@@ -11,22 +11,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE = (7.0, 4.6)  # inches
-MARKERS = "osD^v"
 
 
 def draw_threshold_curve(curve: Any, ax: Axes | None) -> Axes:
     """One metric of every agent over the threshold, with bands for the intervals."""
     ax = style.axes_for(ax, SIZE)
     entries: list[style.LegendEntry] = []
-    for index, agent in enumerate(curve.agents):
+    for index, (agent, name) in enumerate(zip(curve.agents, style.distinct_names(curve.agents), strict=True)):
         own = [point for point in curve.points if point.agent == agent]
         x, colour = [point.threshold for point in own], style.COLOURS[index % len(style.COLOURS)]
         ax.fill_between(
             x, [point.lower for point in own], [point.upper for point in own], color=colour, alpha=0.15, linewidth=0
         )
-        marker = MARKERS[index % len(MARKERS)]
+        marker = style.MARKERS[index % len(style.MARKERS)]
         (line,) = ax.plot(x, [point.mean for point in own], color=colour, marker=marker, linewidth=2)
-        entries.append((line, style.shortened(agent)))
+        entries.append((line, name))
     style.quiet(ax)
     ax.set(ylim=(-0.02, 1.02), xticks=sorted({point.threshold for point in curve.points}))
     where = "on a new task" if curve.estimand == "population" else "on these tasks"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +25,9 @@ MOST_GROUPS = 20  # of bars; more would be too narrow to tell apart
 JUDGE_SIZE = (8.0, 5.8)
 
 
-def tools_size(groups: int) -> tuple[float, float]:
-    """Inches that `plot_tools` takes for so many groups of bars."""
-    return min(16.0, max(8.0, 2.0 * groups + 1.5)), 5.0
+def tools_size(groups: int, *, turned: bool) -> tuple[float, float]:
+    """Inches that `plot_tools` takes for so many groups of bars, more where their names are turned."""
+    return min(16.0, max(8.0, 2.0 * groups + 1.5)), 6.8 if turned else 5.0
 
 
 def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None = None) -> Axes:
@@ -65,10 +66,9 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     groups = frame.groupby(["agent", "session_id"], sort=False)[list(DIMENSIONS)].mean()
     below = f"{plural(len(groups), 'conversation')}, {plural(len(frame), 'interaction')} with a tool verdict"
     if len(groups) <= MOST_GROUPS:
-        labels = style.distinct_names([session for _, session in groups.index])
-        if frame["agent"].nunique() > 1:
-            names = [style.shortened(name) for name, _ in groups.index]
-            labels = [f"{name}\n{label}" for name, label in zip(names, labels, strict=True)]
+        agents, sessions = (_briefs(groups.index.get_level_values(level)) for level in (0, 1))
+        several = len(agents) > 1
+        labels = [f"{agents[one]}\n{sessions[own]}" if several else sessions[own] for one, own in groups.index]
     else:
         groups = frame.groupby("agent", sort=False)[list(DIMENSIONS)].mean()
         if len(groups) > MOST_GROUPS:
@@ -76,19 +76,24 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
             worst = groups.mean(axis=1).sort_values(kind="stable").index[:MOST_GROUPS]
             groups = groups[groups.index.isin(worst)]
         labels = style.distinct_names(list(groups.index))
-    size = tools_size(len(groups))
-    ax = style.axes_for(ax, size)
+    line = max(style.letters(part) for label in labels for part in label.split("\n"))
+    width, _ = tools_size(len(groups), turned=False)
+    turned = line * 0.09 * len(groups) > width - 1.5  # a letter is about .09 inches wide
+    ax = style.axes_for(ax, tools_size(len(groups), turned=turned))
     entries = _bars(ax, groups)
     style.quiet(ax)
-    line = max(len(part) for label in labels for part in label.split("\n"))
-    flat = line * 0.09 * len(groups) < size[0] - 1.5  # a character is about .09 inches wide
-    turned: dict[str, Any] = {"rotation": 0, "ha": "center"} if flat else {"rotation": 45, "ha": "right"}
-    ax.set_xticks(range(len(groups)), labels, **turned, **style.LITERAL)
+    look: dict[str, Any] = {"rotation": 45, "ha": "right"} if turned else {"rotation": 0, "ha": "center"}
+    ax.set_xticks(range(len(groups)), labels, **look, **style.LITERAL)
     ax.set(ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
     style.name_axes(ax, y="mean score, 0 to 1")
     of = "" if agent is None else f": {style.shortened(agent, 40)}"
     style.heading(ax, f"Tool correctness by dimension{of}", below=below, entries=entries, ncols=4)
     return ax
+
+
+def _briefs(names: Iterable[str]) -> dict[str, str]:
+    unique = list(dict.fromkeys(names))
+    return dict(zip(unique, style.distinct_names(unique), strict=True))
 
 
 def _bars(ax: Axes, groups: pd.DataFrame) -> list[style.LegendEntry]:

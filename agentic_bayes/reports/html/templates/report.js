@@ -30,12 +30,10 @@
     return made;
   };
 
-  // a long name without its middle; whole when it is pointed at
-  const briefly = (text, brief) => {
-    const longest = 40, tail = longest / 2 - 1;
-    if (!brief && text.length <= longest) return shown(text);
-    const made = shown(brief || `${text.slice(0, longest - tail - 1)}…${text.slice(-tail)}`);
-    made.title = text.replace(new RegExp(UNSEEN, "gu"), "\uFFFD");
+  // an agent's name, a long one in brief; whole when it is pointed at
+  const agentName = ({ name, brief }) => {
+    const made = shown(brief || name);
+    if (brief) made.title = name.replace(new RegExp(UNSEEN, "gu"), "\uFFFD");
     return made;
   };
 
@@ -127,7 +125,7 @@
   const other = $("who");
   shownAgents.forEach((agent, place) => {
     const chosen = () => (other && place === shownAgents.length - 1 ? agents[other.value] : agent);
-    columns.push({ title: [briefly(agent.name, agent.brief)], label: () => chosen().name, key: (i) => chosen().mean[i],
+    columns.push({ title: [agentName(agent)], label: () => chosen().brief || chosen().name, key: (i) => chosen().mean[i],
       fill: (cell, i) => fillAgent(chosen(), cell, i) });
   });
   const total = (name, i) => agents.reduce((sum, agent) => sum + agent[name][i], 0);
@@ -166,11 +164,14 @@
     });
     const head = make("th", "", button);
     head.scope = "col";
+    head.dataset.title = button.textContent;
     return head;
   });
   table.tHead.append(make("tr", "", ...heads));
   if (other) other.addEventListener("change", () => {
-    heads[shownAgents.length].firstChild.replaceChildren(briefly(agents[other.value].name, agents[other.value].brief));
+    const head = heads[shownAgents.length];
+    head.firstChild.replaceChildren(agentName(agents[other.value]));
+    head.dataset.title = head.textContent;
     choose();
   });
 
@@ -297,8 +298,8 @@
     heat.addEventListener("mousemove", (event) => {
       const [agent, found] = cellAt(event);
       const sum = (name) => found.reduce((all, i) => all + agent[name][i], 0);
-      const what = found.length === 1 ? briefly(names[found[0]]) : `${found.length} tasks`;
-      $("heat-cell").replaceChildren(briefly(agent.name, agent.brief), ", ", what, `: ${sum("passed")} of ${sum("scored")} passed`);
+      const what = found.length === 1 ? shown(names[found[0]]) : `${found.length} tasks`;
+      $("heat-cell").replaceChildren(agentName(agent), ", ", what, `: ${sum("passed")} of ${sum("scored")} passed`);
     });
     heat.addEventListener("mouseleave", () => $("heat-cell").replaceChildren());
     heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
