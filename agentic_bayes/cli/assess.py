@@ -109,7 +109,7 @@ def assess(
             known = plural(recorded[0], "conversation")
             say(f"{known} carry recorded scores, which were not used; --judge recorded uses them")
         if found.left_out:
-            say(f"left out: {found.left_out}")
+            say(f"left out: {found.left_out.counts} that could not be read")
         if agreement is not None:
             say(f"agreement of the judges (a score of 0.7 or more counts as correct):\n{agreement}")
         if stats and usage is not None:

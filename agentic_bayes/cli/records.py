@@ -27,6 +27,7 @@ def validate(
         _validate_suites(files, to)
         return
     from agentic_bayes.errors import RecordsError
+    from agentic_bayes.records.read import SKIP
     from agentic_bayes.records.survey import survey
     from agentic_bayes.records.wire.options import ReadOptions
     from agentic_bayes.reports.record_tables import survey_lines, survey_tables
@@ -39,7 +40,8 @@ def validate(
     elif len(overview.files) > 1 or not overview.n_problems:  # for one bad file, its problems are enough
         show(*survey_tables(overview), lines=survey_lines(overview), to=to)
     if overview.n_problems:
-        raise RecordsError(overview.problems, overview.n_problems)
+        advice = SKIP if any(problem.where for problem in overview.problems) and not records.skip_bad else ""
+        raise RecordsError(overview.problems, overview.n_problems, advice)
 
 
 def _validate_suites(files: list[str], to: str | None) -> None:

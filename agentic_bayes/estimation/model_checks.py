@@ -40,7 +40,7 @@ FLAGS = {
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
     "fewer_tasks": "some tasks have fewer than k trials and are left out: other k are means over other tasks",
     "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's error rates is its prior's",
-    "prior_sensitive": "the mean moves by more than a quarter of its interval when the prior counts half or double",
+    "prior_sensitive": "the mean moves by more than a quarter of its interval if the prior's weight is halved or doubled",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -105,7 +105,7 @@ class ModelChecks:
         return bool((n >= k).any() and ((n > 0) & (n < k)).any())
 
     def prior_share(self, agent: int, estimand: Estimand, metric: Metric) -> float:
-        """How far the mean moves when the prior counts half or double, as a share of its interval; NaN if unknown."""
+        """How far the mean moves if the prior's weight is halved or doubled, as a share of its interval; NaN if unknown."""
         return self._prior(agent, estimand, metric)[1]
 
     def prior_note(self, agent: int, estimand: Estimand, metric: Metric | None = None, *, name: str = "") -> str:

@@ -105,7 +105,9 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         pairs = [(roles.get(name, name), other) for name, other in same.items()]
         python = ", ".join(f'{role}="{other}"' for role, other in pairs)
         return f"Name the columns: {python} (--columns {','.join(f'{role}={other}' for role, other in pairs)})"
-    if len(missing) > 1 and any(is_verdict(name) or tables.number(name) is not None for name in names):
+    if len(missing) > 1 and any(
+        tables.number(name) is not None or (is_verdict(name) and name in opened.columns[name]) for name in names
+    ):
         return "The header seems to be missing: read it with pandas.read_csv(path, names=['task', 'correct', …])"
     if list(missing) == [standard["correct"]]:
         others = [

@@ -134,6 +134,7 @@ def runs_apart(alone: Sequence[str]) -> tuple[bool, str] | None:
     several = len({os.path.dirname(os.path.abspath(name)) for name in alone}) > 1
     message = (
         f"{len(alone):,} files hold one conversation each and name no agent, so each is taken as an agent of its own; "
-        f'name the agent: {WAYS}; agent="{{stem}}" if each file is of another agent'
+        f'name the agent: {WAYS}; agent="{{stem}}" if each file is a different agent. If the records name it, '
+        f"agentic-bayes describe finds the field"
     )
     return several, message
