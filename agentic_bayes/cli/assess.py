@@ -33,7 +33,7 @@ def assess(
     judge: list[str] | None = Option(
         None,
         help="An LLM (provider:model, for example openai:gpt-4o-mini), or recorded for the scores in the files; repeat "
-        "it to see how far several judges agree (default: rules, offline).",
+        "it to see how well several judges agree (default: rules, offline).",
     ),
     store: Path | None = Option(None, help="Cache file for judgements; a rerun does not pay for them again."),
     concurrency: int = Option(8, help="Number of answers to judge in parallel."),

@@ -67,7 +67,7 @@ def describe(
     *,
     to: opt.To = None,
 ) -> None:
-    """Say what a file looks like, what of it would be agent, task, trial and result, and how to read it so."""
+    """Describe a file, or a folder of logs or results, and propose the commands that read it."""
     from agentic_bayes.describe.files import describe as described
 
     found = described(files)
