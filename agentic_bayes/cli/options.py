@@ -42,7 +42,9 @@ ExecutorName = Annotated[
 ]
 SplitColumns = Annotated[
     str | None,
-    Option("--split", help="Columns of a table, comma-separated: estimate each combination of their values separately."),
+    Option(
+        "--split", help="Columns of a table, comma-separated: estimate each combination of their values separately."
+    ),
 ]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
 DecidedAgent = Annotated[str | None, Option("--agent", help="The agent; only needed if there are several.")]

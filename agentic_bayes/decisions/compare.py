@@ -535,7 +535,7 @@ def _notes(pair: TwoAgents, estimand: Estimand) -> Iterator[str]:
     if pair.paired and common.n_shared < FEW_SHARED:
         yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
     if not pair.together and common.n_shared:
-        yield "two estimates made apart are not paired by task: estimate(combine_outcomes(…)) of both pairs them"
+        yield "two separate estimates are not paired by task; estimate(combine_outcomes(…)) would pair them"
     elif not (pair.paired or pair.own) and common.n_shared and not judged_words(first.est):
         yield f"they share {plural(common.n_shared, 'task')}, which {first.fit.method.name} does not pair"
     for side in (first, second) if not pair.together else (first,):

@@ -70,7 +70,7 @@ def shown_beside(probability: float, required: float) -> str:
 def _doubts(agent: str, flags: tuple[str, ...]) -> list[str]:
     """Why nothing can be decided about an agent."""
     reasons = {
-        "not_converged": "the estimate did not converge, so it decides nothing",
+        "not_converged": "the estimate did not converge, so it cannot decide anything",
         "no_data": f"nothing of {agent} was scored, so it decides nothing",
     }
     return [reason for flag, reason in reasons.items() if flag in flags]

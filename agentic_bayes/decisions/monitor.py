@@ -219,7 +219,7 @@ class StoppingRule(Tabular):
         """
         check_type("est", est, Estimate, "estimate() makes one")
         if est.settings.judge is not None:
-            raise InvalidArgument("a stopping rule does not know of judge errors: give it est.uncorrected")
+            raise InvalidArgument("a stopping rule does not allow for judge errors: give it est.uncorrected")
         index, counts = est.agent_index(agent), est.counts
         name, scored = est.agents[index], counts.scored[index]
         cells = Cells(counts.successes[index, scored], counts.trials[index, scored])

@@ -47,9 +47,9 @@ class Description:
         """The rest in words."""
         yield f"{self.name}: looks like {self.kind}"
         if self.outcome:
-            yield f"read so: {self.outcome}"
+            yield f"read this way: {self.outcome}"
         if self.failure:
-            yield f"cannot be read so: {self.failure}"
+            yield f"cannot be read this way: {self.failure}"
         if not self.proposals:
             yield from self.notes
 

@@ -160,7 +160,7 @@ def _table(name: str) -> Description:
         return references
     notes = []
     if "wide" not in arguments and not any(one.role in ("correct", "successes") for one in proposals):
-        notes.append("no column says right or wrong: correct=… is still to be named")
+        notes.append("no column says right or wrong: name it with correct=…")
     group, weight = arguments.get("group"), arguments.get("weight")
     call = call_of("ab.outcomes_from_table", name, **arguments)
     estimate = f"est = ab.estimate(outcomes{_keywords(by=group, weights=weight)})"

@@ -347,7 +347,7 @@ def _check_arguments(
     for metric in metrics:
         _check_grader("metrics", metric)
         if metric.name in taken:
-            raise InvalidArgument(f"every metric needs a name of its own; {metric.name!r} is taken")
+            raise InvalidArgument(f"every metric needs its own name; {metric.name!r} is taken")
         taken.add(metric.name)
     models = [grader for grader in (cast("Grader", judge), *metrics) if isinstance(grader, LLMJudge)]
     for position, model in enumerate(models):

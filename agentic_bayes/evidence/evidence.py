@@ -44,7 +44,8 @@ _COUNTS = ("conversations", "scored", "unscored", "agent_errors")
 _SHOWN = 50
 UNCHECKED_ARGUMENTS = "arguments of tool calls were not compared: the expectations say nothing about them"
 PARTLY_JUDGED = (
-    "{} with references for some turns only: each counts as failed if one of these fails and else as unscored, so too "
+    "{} with references for some turns only: each counts as failed if one of these fails and otherwise as "
+    "unscored, so too "
     'few pass; give every turn its reference, or count turns (unit="interaction", --unit interaction)'
 )
 MOST_REASONS = 3  # that a notebook shows

@@ -122,7 +122,7 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             )
         if others and others[0].strip().lower() in _FAILURES:
             return (
-                f'Column {others[0]!r} seems to mark failures, so that 1 is wrong: table["correct"] = '
+                f'Column {others[0]!r} seems to mark failures, so 1 means wrong: table["correct"] = '
                 f'table["{others[0]}"].astype(int).rsub(1)'
             )
         if others:
@@ -165,8 +165,8 @@ def check_wide(source: str, names: Sequence[str], wide: str) -> None:
     """Refuse columns of a wide table that sum up or number others."""
     if odd := [name for name in names if name.strip().lower() in _NO_TRIALS]:
         raise OutcomesError(
-            f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: leave out what is none, "
-            f"table.drop(columns={odd}), or give it another name"
+            f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: if that is wrong, drop "
+            f"it, table.drop(columns={odd}); if not, rename it"
         )
 
 
@@ -199,7 +199,7 @@ def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
 def doubts(opened: OpenTable, tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
     """What may be wrong although the table can be read: sums among the tasks, agents in a column of another name."""
     if sums := [task for task in tasks if len(tasks) > 1 and task.strip().lower() in _SUMS]:
-        yield f"task {sums[0]!r} counts as a task: if it sums up the others, leave its rows out"
+        yield f"task {sums[0]!r} counts as a task: if it is a total of the others, leave its rows out"
     if not named and isinstance(opened, LocalTable):
         names = [name for name in opened.names if name.lower() in USUAL["agent"][:4]]
         several = [name for name in names if len(set(map(str, opened.columns[name]))) > 1]
@@ -217,7 +217,7 @@ def other_columns(names: Iterable[str], cells: Iterable[Any]) -> list[str]:
         for name, cell in zip(names, cells, strict=True)
         if not (tables.is_blank(cell) or is_verdict(cell)) and tables.number(cell) is None
     }
-    return [f"If these are no trials, leave them out: table.drop(columns={list(wrong)})"] if wrong else []
+    return [f"If these are not trials, leave them out: table.drop(columns={list(wrong)})"] if wrong else []
 
 
 def similar(agents: Sequence[str], column: str) -> Iterator[str]:

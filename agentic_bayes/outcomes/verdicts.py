@@ -116,7 +116,7 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
         if min(known) < 0:
             return [f"Scores must be between 0 and 1: {cell} = {cell}.clip(0, 1) if less than 0 means 0{give}"]
         if largest <= 1:
-            return ["For scores, give threshold=0.7 (--threshold 0.7), the least score that passes"]
+            return ["For scores, give threshold=0.7 (--threshold 0.7), the minimum score to pass"]
         if largest <= 10 and all(number == int(number) for number in known) and threshold is None:
             best = 5 if largest <= 5 else 10
             scale = f"1 … {best}, {cell} = ({cell} - 1) / {best - 1}, or 0 … {best}, {cell} = {cell} / {best}"

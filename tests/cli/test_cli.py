@@ -1360,7 +1360,7 @@ def test_results_are_made_again(run, table, tmp_path):
     assert_refused(run("reproduce", tmp_path), "is not a folder of results: it holds no manifest.json")
     refused = run("reproduce", "nothere")
     assert refused.code == 2
-    said = "nothere: no such folder, and no run of this id in results; give a run elsewhere by its folder"
+    said = "nothere: no such folder, and no run of this id in results; for a run elsewhere, give its folder"
     assert said in " ".join(refused.err.split())
 
 

@@ -26,7 +26,7 @@ REFUSED = {
     "two bytes a letter": ("t.csv", (ROWS + "a,1\n").encode("utf-16-le"), (), ("two bytes a letter", "'utf-16-le'")),
     "nothing": ("t.csv", "", (), ("t.csv: the file is empty",)),
     "a header alone": ("t.csv", ROWS, (), ("the table has no rows",)),
-    "a folder": ("empty", None, (), ("is a folder without results of a tool", "of a table, give the file")),
+    "a folder": ("empty", None, (), ("is a folder without results of a supported tool", "for a table, give the file")),
     "columns as JSON": (
         "t.json",
         json.dumps({"task": ["a"], "correct": [1]}),
@@ -114,7 +114,7 @@ def test_estimate_refuses_a_mistake_in_words_that_help(tmp_path, name):
 
 
 DOUBTED = {
-    "a sum among the tasks": (COUNTS + "a,3,5\nb,4,5\nTotal,7,10\n", "task 'Total' counts as a task: if it sums up"),
+    "a sum among the tasks": (COUNTS + "a,3,5\nb,4,5\nTotal,7,10\n", "task 'Total' counts as a task: if it is a total"),
     "agents under another name": ("model,task,correct\nm,a,1\nn,a,0\n", "all rows are one agent: if 'model' names"),
     "rates for counts": (COUNTS + "a,1.0,10\nb,0.0,10\n", "successes are all 0.0 or 1.0, of more than one trial each"),
     "an error in every row": ("task,correct,error\na,1,fine\nb,0,fine\n", "every row has an error in column 'error'"),

@@ -131,6 +131,6 @@ def test_references_that_logs_have_stay_unless_they_are_replaced(run):
     fields = ("--fields", "task=metadata.task,reference=metadata.expected", "--references", "refs.csv")
     code, _, err = run("assess", "has.jsonl", "-o", "e.jsonl", *fields)
     assert code == 2
-    assert "already has a reference; replace=True replaces what is there (--replace)" in err
+    assert "already has a reference; replace=True (--replace) overwrites it" in err
     assert run("assess", "has.jsonl", "-o", "e.jsonl", *fields, "--replace")[0] == 0
     assert [row.answer_score for row in ab.Evidence.read("e.jsonl")] == [1, 1]

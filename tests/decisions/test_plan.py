@@ -81,7 +81,7 @@ class TestAWidth:
         found = plan(**GUESS, metric="pass^3", width=0.05, budget=100)
         assert found.best is None
         assert str(found).startswith(
-            "no design that was simulated reaches it: "
+            "no simulated design reaches it: "
             "the cheapest whose 95 % interval of pass^3 is on average no wider than 0.05"
         )
         assert all(one.cost <= 100 for one in found.designs)

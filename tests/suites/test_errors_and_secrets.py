@@ -214,7 +214,7 @@ def test_ids_that_no_file_can_hold_are_refused_and_texts_are_mended(make, tmp_pa
     with pytest.raises(SuiteError, match=r"tasks\.yaml, line 1, \[0\]\.id: must"):
         load_suite(path, environment={})
     tasks.write_text(f'- {{id: a, input: {{prompt: "p{broken}"}}, metadata: {{x: "{broken}"}}}}')
-    with pytest.warns(DoubtfulRecords, match="2 characters that are no text"):
+    with pytest.warns(DoubtfulRecords, match="2 characters that are not text"):
         suite = load_suite(path, environment={})
     planned = plan_run(suite, suite.tasks)
     with pytest.warns(DoubtfulRecords):

@@ -339,7 +339,7 @@ def judge_words(labels: JudgeLabels, rates: RatesByAgent, agents: tuple[str, ...
     if left_out := labels.n_labels - used:
         text += f"; {plural(left_out, 'label')} without agent and task not used, since rates are per agent"
     elif len(agents) > 1 and not labels.per_agent(agents):
-        text += "; assumed the same for all agents, since no label says which agent it is of"
+        text += "; assumed the same for all agents, since the labels don't name agents"
     if labels.clustering:
         text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
     for rate in labels.unseen:

@@ -154,9 +154,7 @@ class FailureTable:
         """The commonest kind that says something, in a line; empty where there is none."""
         for group in self.groups:
             if group.name not in (_UNEXPLAINED, _OTHERS):
-                return (
-                    f"Most common failure: {group.name}, in {plural(group.trials, 'trial')} ({self.most(group)})"
-                )
+                return f"Most common failure: {group.name}, in {plural(group.trials, 'trial')} ({self.most(group)})"
         return ""
 
     def tables(self) -> Iterator[Table]:

@@ -431,7 +431,7 @@ def _failed_most(failed: FailureTable | None, tools: Sequence[Table]) -> list[st
     lines = [line] if failed is not None and (line := failed.commonest()) else []
     for table in tools[:1]:
         agent, tool, what, calls, *_ = table.rows[0]
-        lines.append(f"Commonest fault with tools: {agent}, {tool}, {what} ({calls} calls)")
+        lines.append(f"Most common tool fault: {agent}, {tool}, {what} ({calls} calls)")
     return lines
 
 
