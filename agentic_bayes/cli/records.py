@@ -1,4 +1,4 @@
-"""Commands on files as they are: validate, describe, convert, show."""
+"""Commands on files of any kind: validate, describe, convert, show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look at the data after every batch, and stop when they suffice, without fooling oneself.
+"""Look at the data after every batch, and stop when they suffice, at known error rates.
 
 Whoever looks ten times and stops at the first good look declares false winners three to four times as often as one look
 would. So the rule is made before the data: the posterior probability that it requires at every look is raised until,

@@ -1,4 +1,4 @@
-"""Which of several agents is best, and how sure is that?"""
+"""Which of several agents is best, and how certain is that?"""
 
 from __future__ import annotations
 

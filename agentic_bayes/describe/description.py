@@ -1,4 +1,4 @@
-"""What is said of a file: what it looks like, what of it would be what, and how it is then read."""
+"""The description of a file: what it looks like, the role of each part, and how to read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describe any file that a user has: by its content, with a proposal that was tried."""
+"""Describe any file by its content, with a proposal that has been tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks that an estimate carries: each computed when it is first asked for, and once."""
+"""The checks that an estimate carries, each computed once, on first use."""
 
 from __future__ import annotations
 

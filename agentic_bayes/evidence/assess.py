@@ -1,4 +1,4 @@
-"""Runs graders over conversations, and keeps every judgement whatever happens to the rest."""
+"""Runs graders over conversations, and keeps every judgement even if others fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins what a table says of tasks to their conversations: to the only turn, or to the turn that it names."""
+"""Joins per-task data from a table to conversations: to their only turn, or to the turn that the table names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures how far raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
+"""Measures how well raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
 
 The arithmetic, on plain arrays, is in `agreement_coefficients`.
 """

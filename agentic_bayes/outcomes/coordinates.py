@@ -1,4 +1,4 @@
-"""What outcomes know of a task besides its counts: the group that it belongs to, and how much it weighs."""
+"""What outcomes know about a task besides its counts: its group and its weight."""
 
 from __future__ import annotations
 

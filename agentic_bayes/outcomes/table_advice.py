@@ -1,4 +1,4 @@
-"""What to do about a table whose columns are not the ones that were expected."""
+"""Advice on a table whose columns are not the expected ones."""
 
 from __future__ import annotations
 

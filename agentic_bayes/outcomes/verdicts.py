@@ -1,4 +1,4 @@
-"""Reads the cells of a column of results as verdicts, and says what to do with cells that hold none."""
+"""Reads the cells of a column of results as verdicts, and advises on cells that are not."""
 
 from __future__ import annotations
 

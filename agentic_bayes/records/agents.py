@@ -1,4 +1,4 @@
-"""Which agent a file is of, if it does not say so itself: by a rule, by its name, or by its folder."""
+"""Which agent a file belongs to, if it does not say so itself: by a rule, its name or its folder."""
 
 from __future__ import annotations
 

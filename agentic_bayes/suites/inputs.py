@@ -1,4 +1,4 @@
-"""Open a file or a run that a user names, by its content, and make of it the outcomes or the estimate to decide on."""
+"""Open the file or run that a user names, by its content, as outcomes or an estimate."""
 
 from __future__ import annotations
 

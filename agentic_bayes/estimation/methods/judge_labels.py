@@ -1,4 +1,4 @@
-"""What humans said of attempts that a judge judged: read, checked, and set against the counts.
+"""Human labels of attempts that a judge scored: read, checked, and matched with the counts.
 
 A judge that misreads one attempt of a task is apt to misread the next. Labels on whole tasks then say less of its error
 rates than as many labels on single attempts:

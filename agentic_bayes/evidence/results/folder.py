@@ -1,4 +1,4 @@
-"""Results in a folder: which of its files one tool wrote, and whose agent each of them is of."""
+"""Results in a folder: which files a tool wrote, and which agent each belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Characters that text cannot hold are replaced, and ids get one Unicode form, for every reader."""
+"""Replaces characters that text cannot hold, and gives ids one Unicode form, for every reader."""
 
 from __future__ import annotations
 
