@@ -21,6 +21,7 @@ USUAL = {  # what other tools call a column
         "item",
         "question",
         "question_id",
+        "prompt",
         "sample_id",
         "example",
         "problem",
@@ -64,7 +65,7 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
         return
     whole = opened.careful() or opened
     names = list(whole.names)
-    near = [f"{name!r} ({_near(name, standard, names)})" for name in missing]
+    near = [f"{name!r}{_near(name, standard, names)}" for name in missing]
     listed = ", ".join(map(repr, names)) or "none"
     advice = "" if wide else _what_it_is(whole, names, missing, standard)
     raise OutcomesError(
@@ -73,13 +74,14 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
 
 
 def _near(name: str, standard: Mapping[str, str], names: Sequence[str]) -> str:
-    """The column that is probably meant."""
-    found = did_you_mean(name, names)
+    """The column that is probably meant, in brackets; empty if none is near."""
     if (same := _called(name, names)) is not None:
-        return f"did you mean {same!r}?"
+        return f" (did you mean {same!r}?)"
+    if "did you mean" in (found := did_you_mean(name, names)):
+        return f" ({found})"
     role = next((role for role, column in standard.items() if column == name), "")
     usual = [other for word in USUAL.get(role, ()) for other in names if other.lower() == word]
-    return f"did you mean {usual[0]!r}?" if usual and "did you mean" not in found else found
+    return f" (did you mean {usual[0]!r}?)" if usual else ""
 
 
 def _called(name: str, names: Sequence[str]) -> str | None:

@@ -969,7 +969,7 @@ def test_plan(run, singles):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--mu", "0.5", "--rho", "0.5"), "say what is wanted (width, at_least or difference) or what may be spent"),
+        (("--mu", "0.5", "--rho", "0.5"), "give a goal (width, at_least or difference) or a budget"),
         (("--budget", "10"), "give an estimate, or a guess of both mu and rho"),
         (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--agent", "a"), "apply to FILE, and no FILE was given"),
         (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--picture", "p.exe"), "unknown kind of picture '.exe'"),

@@ -87,7 +87,7 @@ MISTAKES: dict[str, Case] = {
     "other names for both": (
         lambda: pd.DataFrame({"prompt": ["a", "b"], "passed": [True, False]}),
         {},
-        ("did you mean 'passed'?", 'Name the columns: task="…", correct="…"'),
+        ("(did you mean 'prompt'?) and no 'correct' (did you mean 'passed'?). Its columns: ", "Name the columns"),
     ),
     "no header": ("a,1\nb,0\n", {}, ("header seems to be missing", "names=['task', 'correct', …]")),
     "a title above the header": ("Results,,\ntask,correct,note\na,1,\n", {}, ("header seems to be line 2", "header=1")),

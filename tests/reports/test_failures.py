@@ -146,7 +146,7 @@ def test_reasons_in_words_are_grouped_across_agents():
         ("“deadline, days, missing”", {"a0": 5, "a1": 5}),
         ("other reasons", {"a0": 1}),
     ]
-    assert "by the words that they share" in failed.notes[-1]
+    assert "by the words they share" in failed.notes[-1]
 
 
 def test_unscored_trials_are_apart():
