@@ -199,7 +199,7 @@ class StoppingRule(Tabular):
         return self.simulations if self.width is None else self.simulations // SHARE
 
     def look(self, est: Estimate, agent: str | None = None) -> Look:
-        """Analyse what there is so far: the hierarchical model of this agent alone, by the exact engine.
+        """Analyse the data so far: the hierarchical model of this agent alone, by the exact engine.
 
         Parameters
         ----------

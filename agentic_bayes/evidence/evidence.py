@@ -98,7 +98,7 @@ class Evidence(Tabular):
 
     @property
     def untold_tasks(self) -> int:
-        """Number of conversations, if each is a task of its own because their log names no tasks; else 0."""
+        """Number of conversations, if each counts as its own task because the log names no tasks; else 0."""
         found = {(row.agent, row.task, row.trial) for row in self.rows}
         named = any(row.task != row.session_id for row in self.rows)
         alone = len(found) == len({(agent, task) for agent, task, _ in found})

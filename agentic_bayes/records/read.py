@@ -185,8 +185,8 @@ def read_conversations(
     fields : mapping of str to str, optional
         Where a record says its ``agent``, ``task``, ``trial``, ``session`` or ``reference``, as dotted paths:
         ``{"agent": "metadata.agent_version", "task": "metadata.task"}``. They are looked up in the raw record (in a
-        trace: in the attributes of its spans and their resource), then in the record as it is read; what they say
-        comes before what the format says. A record that lacks one is refused.
+        trace: in the attributes of its spans and their resource), then in the record as it is read; they override what
+        the format says. A record that lacks one is refused.
     scorer : str, optional
         The score that counts, by name, where a log has several; ``"checks.exact"`` reaches into a score that is an
         object.

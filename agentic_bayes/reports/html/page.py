@@ -101,7 +101,7 @@ def write_report(
     note : str, optional
         What was tested, in a line or two: the suite, the versions, the occasion.
     date : str, optional
-        Date of the report, as it is to be shown. Default: today (UTC).
+        Date of the report, as shown. Default: today (UTC).
     evidence : Evidence, optional
         The scores behind the counts: adds tools, reasons, judge, and the scores of every conversation.
     conversations : iterable of Conversation, optional
