@@ -9,7 +9,7 @@ rejections among wrong ones likewise, with the intraclass correlation ρ_J and t
 tasks most likely. Where they give no sign of it, or no task is labelled whole, ρ_J is 0: a Binomial.
 
 Labels whose attempt is not known may have been chosen by the verdict ("30 that passed and 30 that failed"), so that how
-often right ones were passed among them says nothing of s₁. They are data on what the human said, given the verdict:
+often right ones were passed among them says nothing about s₁. They are data on what the human said, given the verdict:
 
     p(right | passed) = s₁ q / (s₁ q + (1 - s₀)(1 - q)),     p(right | failed) = (1 - s₁) q / ((1 - s₁) q + s₀ (1 - q))
 
@@ -61,7 +61,7 @@ class JudgeLabels:
     # By task: how many of its attempts are labelled, how many of those are truly right, judged right, and both. These
     # leave the judge's counts and enter as true outcomes.
     located: Located = ()
-    # further trials by task of which it is assumed whether they were right: they say nothing of the judge
+    # further trials by task of which it is assumed whether they were right: they say nothing about the judge
     assumed: Located = ()
     clustering: float = 0.0  # intraclass correlation ρ_J of the judge's errors within a task, in [0, 1)
     sensitivity: float | None = None  # given where they are fixed instead of estimated
@@ -138,7 +138,7 @@ class JudgeLabels:
     def needed_for(self, agents: set[str], among: tuple[str, ...]) -> JudgeLabels:
         """The labels that an estimate of some of the agents needs, on whatever tasks.
 
-        Where each agent has rates of its own, the labels of others say nothing of them.
+        Where each agent has rates of its own, the labels of others say nothing about them.
         """
         if not self.per_agent(among):
             return self
