@@ -136,21 +136,24 @@ class RecordsError(AgenticBayesError, ValueError):
         Every problem, in file order.
     total : int, optional
         The number of all problems, if more were found than kept.
+    advice : str, optional
+        What you can do about them.
     """
 
     shown = 50
 
-    def __init__(self, problems: Sequence[Problem], total: int | None = None) -> None:
+    def __init__(self, problems: Sequence[Problem], total: int | None = None, advice: str = "") -> None:
         self.problems = tuple(problems)
+        self.advice = advice
         self.total = len(self.problems) if total is None else total
         lines = [str(problem) for problem in self.problems[: self.shown]]
         if self.total > len(lines):
             lines.append(f"… and {self.total - len(lines)} more")
         head = "1 problem" if self.total == 1 else f"{self.total} problems"
-        super().__init__(f"{head} in the conversations:\n  " + "\n  ".join(lines))
+        super().__init__("\n".join([f"{head} in the conversations:\n  " + "\n  ".join(lines), *filter(None, [advice])]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.problems, self.total)
+        return type(self), (self.problems, self.total, self.advice)
 
 
 class EvidenceError(AgenticBayesError, ValueError):

@@ -92,7 +92,7 @@ class Workers:
         except BrokenExecutor as error:
             raise _seen_here(error) from error
         except RuntimeError as error:
-            raise ExecutorError(f"the executor takes no calls: {error}") from error
+            raise ExecutorError(f"the executor accepts no calls: {error}") from error
         self._running[theirs] = ours
         ours.add_done_callback(lambda _: theirs.cancel())
         theirs.add_done_callback(self._ended)

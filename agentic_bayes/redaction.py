@@ -1,4 +1,4 @@
-"""Secret values are replaced by their names in whatever is written or printed, however they are written there."""
+"""Replaces secret values by their names in everything that is written or printed, in whatever encoding."""
 
 from __future__ import annotations
 

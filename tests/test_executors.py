@@ -146,7 +146,7 @@ def test_errors_travel_with_their_reasons():
         assert "and 0.0.1 calls them: install the same" in str(error_of(old))
         gone = packed(raise_local, "it").replace(b"raise_local", b"raise_loca2")
         assert "define it in a module that the workers can import" in str(error_of(gone))
-    with pytest.raises(ExecutorError, match="takes no calls"):
+    with pytest.raises(ExecutorError, match="accepts no calls"):
         workers.submit(old)
 
 

@@ -199,7 +199,7 @@ def test_a_notebook_may_be_light_or_dark(kind):
     ("kind", "words"),
     [
         ("Estimate", ("crossed", "95 % equal-tailed", "unit conversation", "correct", "population", "tasks")),
-        ("Estimate", ("95 scored trials", "1 unscored", "of them 0 agent errors", "pass@k", "pass^k")),
+        ("Estimate", ("95 scored trials", "1 unscored; unit", "pass@k", "pass^k")),
         ("Comparison", ("in pass^3", "estimand population", "95 % equal", "crossed", "unit conversation", "12 tasks")),
         ("Comparison", ("expected loss", "odds ratio", "P(difference within ±2 points)", "indicator correct", "p = ")),
         ("Gate", ("P(pass^1 ≥ 0.6)", "estimand population", "needs 95 %", "95 % equal-tailed", "crossed")),

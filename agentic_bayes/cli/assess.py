@@ -33,7 +33,7 @@ def assess(
     judge: list[str] | None = Option(
         None,
         help="reference (the default): rules that compare with the reference, offline; recorded: the scores in the "
-        "files; or an LLM as provider:model, for example openai:gpt-4o-mini. Repeat it to see how far several agree.",
+        "files; or an LLM as provider:model, for example openai:gpt-4o-mini. Repeat it to see how well several agree.",
     ),
     store: Path | None = Option(None, help="Cache file for judgements; a rerun does not pay for them again."),
     concurrency: int = Option(8, help="Number of answers to judge in parallel."),
@@ -109,7 +109,7 @@ def assess(
             known = plural(recorded[0], "conversation")
             say(f"{known} carry recorded scores, which were not used; --judge recorded uses them")
         if found.left_out:
-            say(f"left out: {found.left_out}")
+            say(f"left out: {found.left_out.counts} that could not be read")
         if agreement is not None:
             say(f"agreement of the judges (a score of 0.7 or more counts as correct):\n{agreement}")
         if stats and usage is not None:

@@ -116,7 +116,7 @@ def gate(
     margin: float = Option(0.0, help="How far below the baseline the metric may fall."),
     tasks: opt.TaskSetsOption = "shared",
     max_missing: float = Option(
-        0.02, help="Share of missing trials beyond which the gate is inconclusive where they could change it."
+        0.02, help="Share of missing trials above which the gate is inconclusive if they could change it."
     ),
     inconclusive_is: str = Option(
         "inconclusive", help="How an inconclusive gate exits: inconclusive (11), fail (10) or pass (0)."

@@ -25,7 +25,7 @@ SEED_0 = "Random seed, for reproducible results (default: 0)."
 CONVERSATIONS = "Conversation files, folders or globs (JSON, JSONL, .gz, .eval)"
 INPUT = (
     "Outcomes (CSV or TSV), evidence (JSONL), results of another tool (promptfoo, …; a file or a folder), a saved "
-    "estimate (.nc) or a suite run (folder or id)."
+    "estimate (.nc, or the folder of estimate -o) or a suite run (folder or id)."
 )
 
 ConversationFiles = Annotated[list[str], Argument(metavar="FILES", help=f"{CONVERSATIONS}.")]
@@ -42,7 +42,9 @@ ExecutorName = Annotated[
 ]
 SplitColumns = Annotated[
     str | None,
-    Option("--split", help="Columns of a table, comma-separated: every combination of their values by itself."),
+    Option(
+        "--split", help="Columns of a table, comma-separated: estimate each combination of their values separately."
+    ),
 ]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
 DecidedAgent = Annotated[str | None, Option("--agent", help="The agent; only needed if there are several.")]
@@ -82,7 +84,7 @@ class LogOptions(ScoreOptions):
     fields: Annotated[
         str | None,
         Option(
-            help="Where a record says its agent, task, trial, session or reference: task=metadata.task, more after "
+            help="Where to find agent, task, trial, session or reference in a record: task=metadata.task, more after "
             "commas (describe proposes them)."
         ),
     ] = None
@@ -92,7 +94,7 @@ class LogOptions(ScoreOptions):
 
     max_ratio: Annotated[
         float | None,
-        Option(help="How many times its packed size a file may unpack to, above 64 MiB (default: 200)."),
+        Option(help="Largest ratio of unpacked to packed size, for files above 64 MiB (default: 200)."),
     ] = None
 
     def options(self) -> dict[str, Any]:
@@ -178,8 +180,8 @@ class OutcomeOptions(ScoreOptions):
     fields: Annotated[
         str | None,
         _reading(
-            "For results of another tool, where a result says its agent, task or trial: task=metadata.case; "
-            "agent={parent} is the name of the file's folder, {stem} of the file."
+            "For results of another tool, where to find agent, task or trial: task=metadata.case; agent={parent} "
+            "is the name of the file's folder, {stem} that of the file."
         ),
     ] = None
     group: Annotated[

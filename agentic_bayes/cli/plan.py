@@ -1,4 +1,4 @@
-"""Commands that say how much data are needed: plan, monitor."""
+"""Commands about how much data you need: plan, monitor."""
 
 from __future__ import annotations
 

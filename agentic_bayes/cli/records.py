@@ -1,4 +1,4 @@
-"""Commands on files as they are: validate, describe, convert, show."""
+"""Commands on files of any kind: validate, describe, convert, show."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def validate(
             say(f"{folder} is the folder of a suite: conversations in it were not checked")
         return
     from agentic_bayes.errors import RecordsError
+    from agentic_bayes.records.read import SKIP
     from agentic_bayes.records.survey import survey
     from agentic_bayes.records.wire.options import ReadOptions
     from agentic_bayes.reports.record_tables import survey_lines, survey_tables
@@ -46,7 +47,8 @@ def validate(
     elif len(overview.files) > 1 or not overview.n_problems:  # for one bad file, its problems are enough
         show(*survey_tables(overview), lines=survey_lines(overview), to=to)
     if overview.n_problems:
-        raise RecordsError(overview.problems, overview.n_problems)
+        advice = SKIP if any(problem.where for problem in overview.problems) and not records.skip_bad else ""
+        raise RecordsError(overview.problems, overview.n_problems, advice)
 
 
 def _validate_suites(files: list[str], to: str | None) -> None:
@@ -72,7 +74,7 @@ def describe(
     *,
     to: opt.To = None,
 ) -> None:
-    """Say what a file looks like, what of it would be agent, task, trial and result, and how to read it so."""
+    """Describe a file, or a folder of logs or results, and propose the commands that read it."""
     from agentic_bayes.describe.files import describe as described
 
     found = described(files)

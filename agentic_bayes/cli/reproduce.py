@@ -32,7 +32,7 @@ def reproduce(
     path = find_run(folder) or Path(folder)
     if not path.exists():
         raise InvalidArgument(
-            f"{folder}: no such folder, and no run of this id in results; give a run elsewhere by its folder"
+            f"{folder}: no such folder, and no run of this id in results; for a run elsewhere, give its folder"
         )
     outcome = make_again(path)
     if to == "json":

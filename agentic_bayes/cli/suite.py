@@ -39,7 +39,9 @@ def run(
     ),
     resume: str | None = Option(None, help="Run to resume (default: the latest unfinished one)."),
     new: bool = Option(False, "--new", help="Start a new run even if one is unfinished."),
-    fail_under: float | None = Option(None, help="Exit with 10 if the pass rate is below this, 11 if that is open."),
+    fail_under: float | None = Option(
+        None, help="Exit with 10 if the pass rate is below this, 11 if that is undecided."
+    ),
     gate: str | None = Option(None, help='Exit with 10 if this gate fails, 11 if inconclusive: "pass^3>=0.7@0.95".'),
     errors: str = Option("unscored", help="Count errored trials as unscored, or as fail."),
     by: str | None = Option(None, help="Field of the tasks' metadata that groups them, to estimate each group."),

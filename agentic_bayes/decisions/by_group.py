@@ -37,7 +37,7 @@ def group_differences(
 ) -> tuple[GroupDifference, ...]:
     """Every group that both agents have a number for; empty where tasks are not grouped.
 
-    Methods that say nothing of a new task of a group give the observed tasks instead, unless `by` was asked for here.
+    Methods that say nothing about a new task of a group give the observed tasks instead, unless `by` is given here.
     """
     sides = [(_grouped(side.fit, by), side.index) for side in (pair.first, pair.second)]
     labels = [posterior.group_labels(estimand) for posterior, _ in sides]

@@ -147,7 +147,7 @@ class Comparison(Decision):
         Of the agent's metric to the baseline's, and of their odds.
     tasks : tuple of TaskDifference
         Every task that both agents have scored trials of, those that the agent most probably lost first. A task counts
-        as `lost` or `won` from a probability of .9 on, if its trials say so too: 0 of 4 against 0 of 4 is no lead.
+        as `lost` or `won` at a probability of at least .9, if its trials agree: 0 of 4 against 0 of 4 is not a lead.
     frequentist : ClassicalTest
         A frequentist test of the same question, for comparison.
     pairing : {"tasks", "none"}
@@ -317,7 +317,7 @@ class Comparison(Decision):
 
     @property
     def basis(self) -> str:
-        """From what it was estimated, and what the interval is."""
+        """What it was estimated from, and the kind of interval."""
         left_out = f", {plural(self.n_left_out, 'task')} that only one tried left out" if self.n_left_out else ""
         paired = f"pairing {self.pairing}{left_out}; " if isinstance(self.baseline, str) else ""
         return basis_words(vars(self), paired=paired)
@@ -542,7 +542,7 @@ def _notes(pair: TwoAgents, estimand: Estimand) -> Iterator[str]:
     if pair.paired and common.n_shared < FEW_SHARED:
         yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
     if not pair.together and common.n_shared:
-        yield "two estimates made apart are not paired by task: estimate(combine_outcomes(…)) of both pairs them"
+        yield "two separate estimates are not paired by task; estimate(combine_outcomes(…)) would pair them"
     elif not (pair.paired or pair.own) and common.n_shared and not judged_words(first.est):
         yield f"they share {plural(common.n_shared, 'task')}, which {first.fit.method.name} does not pair"
     for side in (first, second) if not pair.together else (first,):

@@ -1,4 +1,4 @@
-"""What decisions have in common: a sentence that answers, one line for a console, and plain values for JSON."""
+"""What decisions share: an answer in a sentence, one line for a console, and plain values for JSON."""
 
 from __future__ import annotations
 

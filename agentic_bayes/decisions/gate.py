@@ -70,7 +70,7 @@ def shown_beside(probability: float, required: float) -> str:
 def _doubts(agent: str, flags: tuple[str, ...]) -> list[str]:
     """Why nothing can be decided about an agent."""
     reasons = {
-        "not_converged": "the estimate did not converge, so it decides nothing",
+        "not_converged": "the estimate did not converge, so it cannot decide anything",
         "no_data": f"nothing of {agent} was scored, so it decides nothing",
     }
     return [reason for flag, reason in reasons.items() if flag in flags]
@@ -154,7 +154,7 @@ class Gate(Decision):
     baseline_trials : TrialCounts or None
         The baseline's.
     max_missing : float
-        Share of missing trials beyond which they must not be able to change the verdict.
+        Share of missing trials above which the gate is inconclusive if they could change the verdict.
     if_missing : tuple of IfMissing
         The gate with the missing trials failed and passed, where that was asked: empty, or one of each.
     method, unit, indicator : str
@@ -224,7 +224,7 @@ class Gate(Decision):
 
     @property
     def basis(self) -> str:
-        """From what it was estimated, and what the interval is."""
+        """What it was estimated from, and the kind of interval."""
         return basis_words(vars(self))
 
     def table(self) -> Table:

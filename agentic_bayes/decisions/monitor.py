@@ -1,4 +1,4 @@
-"""Look at the data after every batch, and stop when they suffice, without fooling oneself.
+"""Look at the data after every batch, and stop when they suffice, at known error rates.
 
 Whoever looks ten times and stops at the first good look declares false winners three to four times as often as one look
 would. So the rule is made before the data: the posterior probability that it requires at every look is raised until,
@@ -203,7 +203,7 @@ class StoppingRule(Tabular):
         return self.simulations if self.width is None else self.simulations // SHARE
 
     def look(self, est: Estimate, agent: str | None = None) -> Look:
-        """Analyse what there is so far: the hierarchical model of this agent alone, by the exact engine.
+        """Analyse the data so far: the hierarchical model of this agent alone, by the exact engine.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class StoppingRule(Tabular):
         """
         check_type("est", est, Estimate, "estimate() makes one")
         if est.settings.judge is not None:
-            raise InvalidArgument("a stopping rule does not know of judge errors: give it est.uncorrected")
+            raise InvalidArgument("a stopping rule does not allow for judge errors: give it est.uncorrected")
         index, counts = est.agent_index(agent), est.counts
         name, scored = est.agents[index], counts.scored[index]
         cells = Cells(counts.successes[index, scored], counts.trials[index, scored])

@@ -146,7 +146,7 @@ class Plan(Decision):
 
     def __str__(self) -> str:
         if self.best is None:
-            head = "no design that was simulated reaches it" if self.designs else "the budget buys no design"
+            head = "no simulated design reaches it" if self.designs else "the budget buys no design"
             return f"{head}: {self.asked}{remarks(self.note)}"
         one = self.best
         worth = f"mean width {format_number(one.width)}"
@@ -177,7 +177,8 @@ class Plan(Decision):
         notes = [
             f"{self.metric} on a new task of this kind; mean width of the "
             f"{interval_words(self.ci_prob, self.ci_kind)}; sd of the rate from the new tasks alone, by formula",
-            f"one design per number of trials: the cheapest that reaches the goal, else the dearest simulated; "
+            "one design per number of trials: the cheapest that reaches the goal, else the most expensive one "
+            "simulated; "
             f".to_pandas() has all {len(self.designs):,}",
         ]
         header += ["sd of rate", "choice"]
@@ -355,7 +356,7 @@ def _goal(
     likely = check_probability(power, "power", open_ends=True)
     if not wanted:
         if budget is None:
-            raise InvalidArgument("say what is wanted (width, at_least or difference) or what may be spent (budget)")
+            raise InvalidArgument("give a goal (width, at_least or difference) or a budget")
         return "width", None
     if width is not None:
         return "width", check_probability(width, "width", open_ends=True)
@@ -378,7 +379,7 @@ def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
     several: Iterable[object] = trials if isinstance(trials, Iterable) and not isinstance(trials, bytes) else [trials]
     options = tuple(sorted({check_count(n, "trials") for n in several}))
     if not options:
-        raise InvalidArgument("trials must name one number of trials per task or more, got none")
+        raise InvalidArgument("trials must hold at least one number of trials per task, got none")
     if options[-1] > MOST_TRIALS:
         raise InvalidArgument(f"trials must be at most {MOST_TRIALS:,}")
     return options

@@ -1,4 +1,4 @@
-"""Which of several agents is best, and how sure is that?"""
+"""Which of several agents is best, and how certain is that?"""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Ranking(Decision):
 
     @property
     def expected_false_leads(self) -> float:
-        """How many agents the leader is expected to be ahead of wrongly: the sum of their probabilities to be better.
+        """Expected number of agents that are better than the leader: the sum of their probabilities of being better.
 
         It grows with the number of agents that are near the top, which the probability of any one pair does not show.
         """
@@ -121,8 +121,7 @@ class Ranking(Decision):
         where = "new tasks" if self.estimand == "population" else "these tasks"
         agents = plural(len(self.rows), "agent")
         if len(self.rows) > 2:
-            better = format_number(self.expected_false_leads, 1)
-            agents = f"of the {agents}, {better} are expected to be better"
+            agents = f"expected rank {format_number(best['expected_rank'], 1)} of {agents}"
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""

@@ -181,7 +181,7 @@ def classify(
     given = {name: value for name, value in typed.items() if value is not None}
     if est is not None:
         if given:
-            raise InvalidArgument(f"give an estimate or typed-in values, not both (got {', '.join(given)})")
+            raise InvalidArgument(f"give an estimate or values, not both (got {', '.join(given)})")
         at_k, pow_k = (1, 3) if table == "paper" else (k, k)
         at_metric, pow_metric = Metric(f"pass@{at_k}"), Metric(f"pass^{pow_k}")
         name, attrs = est.agents[est.agent_index(agent)], est.outcomes.attrs

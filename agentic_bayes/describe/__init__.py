@@ -1,1 +1,1 @@
-"""What a file looks like, and the command and the Python that read it so."""
+"""What a file looks like, and the commands and Python code that read it."""

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, and which of them would be agent, task, trial, result, error and group."""
+"""What the columns of a table hold, and which of them to take as agent, task, trial, result, error and group."""
 
 from __future__ import annotations
 

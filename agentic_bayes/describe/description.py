@@ -1,4 +1,4 @@
-"""What is said of a file: what it looks like, what of it would be what, and how it is then read."""
+"""The description of a file: what it looks like, the role of each part, and how to read it."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Description:
         """The rest in words."""
         yield f"{self.name}: looks like {self.kind}"
         if self.outcome:
-            yield f"read so: {self.outcome}"
+            yield f"read this way: {self.outcome}"
         if self.failure:
-            yield f"cannot be read so: {self.failure}"
+            yield f"cannot be read this way: {self.failure}"
         if not self.proposals:
             yield from self.notes
 

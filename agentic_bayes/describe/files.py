@@ -1,4 +1,4 @@
-"""Describe any file that a user has: by its content, with a proposal that was tried."""
+"""Describe any file by its content, with a proposal that has been tried."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from agentic_bayes.describe.logs import describe_logs
 from agentic_bayes.errors import AgenticBayesError, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.reference.join import read_references
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
 from agentic_bayes.evidence.results.folder import files_of_results, results_in
 from agentic_bayes.evidence.table import read_columns
@@ -34,8 +35,11 @@ def describe(paths: Sequence[str]) -> Description:
     if len(paths) == 1 and os.path.isdir(paths[0]) and (suites := suites_in(paths[0])):
         return _suite(*suites)
     if len(paths) > 1 or os.path.isdir(paths[0]):
-        if len(paths) == 1 and isinstance(opened := _opened(paths[0]), RunResults):
+        opened = _opened(paths[0]) if len(paths) == 1 else None
+        if isinstance(opened, RunResults):
             return _outcomes(paths[0], "a run of a suite", lambda: opened.outcomes, ())
+        if isinstance(opened, Estimate):
+            return _estimate(paths[0], os.path.join(paths[0], "estimate.nc"), opened)
         if len(paths) == 1 and _holds_results(Path(paths[0])):
             return _results(paths[0])
         return describe_logs(paths)
@@ -51,14 +55,18 @@ def describe(paths: Sequence[str]) -> Description:
         case RunResults() as run:
             return _outcomes(name, "a run of a suite", lambda: run.outcomes, ())
         case Estimate() as est:
-            code = [IMPORT, f"est = {call_of('ab.Estimate.load', name)}"]
-            return _outcomes(name, "a saved estimate", lambda: est.outcomes, code)
+            return _estimate(name, name, est)
         case Evidence() as evidence:
             code = [IMPORT, f"outcomes = ab.count_outcomes({call_of('ab.Evidence.read', name)})", ESTIMATE]
             return _outcomes(
                 name, f"evidence of {plural(len(evidence), 'interaction')}", lambda: count_outcomes(evidence), code
             )
     return _table(name)
+
+
+def _estimate(name: str, file: str, est: Estimate) -> Description:
+    code = [IMPORT, f"est = {call_of('ab.Estimate.load', file)}"]
+    return _outcomes(name, "a saved estimate", lambda: est.outcomes, code)
 
 
 def _holds_results(folder: Path) -> bool:
@@ -152,9 +160,11 @@ def _table(name: str) -> Description:
     size = len(next(iter(columns.values())))
     profiles, proposals, arguments = proposed_roles(columns)
     outcome, failure = _tried(lambda: outcomes_from_table(name, **arguments))
+    if failure and (references := _references(name)):
+        return references
     notes = []
     if "wide" not in arguments and not any(one.role in ("correct", "successes") for one in proposals):
-        notes.append("no column says right or wrong: correct=… is still to be named")
+        notes.append("no column says right or wrong: name it with correct=…")
     group, weight = arguments.get("group"), arguments.get("weight")
     call = call_of("ab.outcomes_from_table", name, **arguments)
     estimate = f"est = ab.estimate(outcomes{_keywords(by=group, weights=weight)})"
@@ -168,6 +178,21 @@ def _table(name: str) -> Description:
         failure=failure,
         notes=notes,
         parts=[columns_table(profiles)],
+    )
+
+
+def _references(name: str) -> Description | None:
+    """A table of references, which `assess` joins to the conversations."""
+    try:
+        _, references = read_references(name)
+    except AgenticBayesError:
+        return None
+    join = f"conversations = {call_of('ab.join_references', name)}".replace("(", "(conversations, ", 1)
+    return Description(
+        name=name,
+        kind=f"references for {plural(len({task for task, _ in references}), 'task')}",
+        commands=[command_of("assess", "LOGS", references=name, o="evidence.jsonl")],
+        code=(IMPORT, 'conversations = ab.read_conversations("LOGS")', join),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which fields of logs would be agent, task, trial and reference, and whether they are then read."""
+"""Which fields of logs to take as agent, task, trial and reference, and whether that works."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def pass_bounds(c: Array, n: Array, size: Array, metric: str, *, prob: float = 0
     For tasks drawn from any distribution G and tried n times, the number of tasks with at least j successes is
     Binomial(T_n, ∫ P(Bin(n, p) ≥ j) dG(p)). Clopper-Pearson limits of these shares, simultaneous over all j and n by
     Bonferroni, are linear in G, and so is ∫ f(p) dG(p): its extremes over the G within all limits are two linear
-    programs, here over G on a fine grid. They hold the truth with probability `prob` or more whatever G is, and are
+    programs, here over G on a fine grid. They contain the truth with probability `prob` or more whatever G is, and are
     wide where k is much larger than n: that is what the data can say without a model. They are about a new task,
     not about the tasks at hand. With many trials not every j is used.
 

@@ -1,4 +1,4 @@
-"""Successes and scored trials as plain arrays: all that a method needs of the outcomes."""
+"""Successes and scored trials as plain arrays: all that a method needs from the outcomes."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ class Estimate(Tabular):
             ``misfit``: counts replicated from the model do not look like the agent's (`predictive_check`).
             ``chance_level_judge``: the labels allow that the judge is no better than chance.
             ``judge_rate_prior``: no attempt was labelled right, or none wrong, so an error rate is its prior's.
-            ``prior_sensitive``: more than a quarter of the interval when the prior counts half or double.
+            ``prior_sensitive``: more than a quarter of the interval if the prior's weight is halved or doubled.
             ``disagrees``: the model's mean over the observed tasks is more than two standard errors from the
             unbiased estimate of the same quantity (estimand ``tasks``).
         """

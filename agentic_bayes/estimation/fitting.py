@@ -91,7 +91,7 @@ def choose_method(counts: Counts, *, engine: str = "auto", judge: JudgeLabels | 
     if judge is not None and int(counts.trials.max(initial=0)) > MOST_TRIALS:
         return Hierarchical(), f"the judge's errors are corrected, and a task has more than {MOST_TRIALS} trials"
     if judge is not None and judge.per_agent(counts.agents) and agents > MOST_WITH_OWN_RATES:
-        return Hierarchical(), f"each of {agents:,} agents has error rates of the judge of its own"
+        return Hierarchical(), f"each of {agents:,} agents has its own judge error rates"
     shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
     reason = f"{shared} of {total} tasks were attempted by two agents or more"
     return (Crossed() if shared >= SHARED_SHARE * total else Hierarchical()), reason
@@ -160,7 +160,7 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
         if fitted.diagnostics.passed or settings.engine == "importance" or judge is not None:
             points = _weighted_points(fitted, back, counts.agents)
             if judge is not None and not fitted.diagnostics.passed:
-                note = f"importance sampling was {fitted.diagnostics}, and NUTS knows of no judge: {EXACT}"
+                note = f"importance sampling was {fitted.diagnostics}, and NUTS cannot allow for judge errors: {EXACT}"
             return nuts.Fit(points, None, fitted.diagnostics, note)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
         _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)

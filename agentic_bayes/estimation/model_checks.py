@@ -1,4 +1,4 @@
-"""The checks that an estimate carries: each computed when it is first asked for, and once."""
+"""The checks that an estimate carries, each computed once, on first use."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ TIED = 0.01  # level at which the numbers of trials and the pass rates go togeth
 FLAGS = {
     "not_converged": "the sampler did not converge: do not use these numbers",
     "no_data": "nothing was scored: this is the prior's prediction",
-    "prior_driven": "no task was tried twice, or no more often than the prior counts, so much of this is the prior's",
+    "prior_driven": "no task was tried twice, or the prior outweighs the trials, so much of this comes from the prior",
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
     "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
-    "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
+    "chance_level_judge": "by the labels, the judge may be no better than chance, so its verdicts say next to nothing",
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
-    "fewer_tasks": "some tasks have fewer than k trials and are left out: other k are means over other tasks",
-    "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's error rates is its prior's",
-    "prior_sensitive": "the mean moves by more than a quarter of its interval when the prior counts half or double",
+    "fewer_tasks": "some tasks have fewer than k trials and are left out, so each k averages over other tasks",
+    "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's rates comes from its prior",
+    "prior_sensitive": "halving or doubling the prior's weight moves the mean by more than a quarter of its interval",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -111,7 +111,7 @@ class ModelChecks:
         return bool((n >= k).any() and ((n > 0) & (n < k)).any())
 
     def prior_share(self, agent: int, estimand: Estimand, metric: Metric) -> float:
-        """How far the mean moves when the prior counts half or double, as a share of its interval; NaN if unknown."""
+        """How far the mean moves if the prior's weight is halved or doubled, as a share of its interval, or NaN."""
         return self._prior(agent, estimand, metric)[1]
 
     def prior_note(self, agent: int, estimand: Estimand, metric: Metric | None = None, *, name: str = "") -> str:
@@ -180,7 +180,7 @@ class ModelChecks:
         def note() -> str:
             lower, upper = pass_bounds(*self._groups(agent), metric, prob=prob)
             if np.isnan(lower):
-                return "no distribution-free bounds: the trials of a task vary less than repeats can"
+                return "no distribution-free bounds: the trials of a task vary less than independent repeats would"
             return f"distribution-free bounds {format_interval(lower, upper)}"
 
         return self.posterior.once(("bounds", agent, metric, prob), note)
@@ -226,8 +226,9 @@ def trials_and_passes(c: Array, n: Array, size: Array) -> str:
     if 2 * float(stdtr(tasks - 2, -abs(t))) > TIED:
         return ""
     return (
-        f"tasks with more trials pass {'more' if r > 0 else 'less'} often (rank correlation {r:.2f}): if you gave out "
-        "trials by known difficulty, results for new tasks lean towards the tasks that got most"
+        f"tasks with more trials pass {'more' if r > 0 else 'less'} often (rank correlation {r:.2f}): if "
+        "you chose the numbers of trials by known difficulty, results for new tasks lean towards the tasks "
+        "with most trials"
     )
 
 

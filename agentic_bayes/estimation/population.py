@@ -1,4 +1,4 @@
-"""Posterior draws of the distribution of success probabilities, and what they say of counts."""
+"""Posterior draws of the distribution of success probabilities, and what they imply for counts."""
 
 from __future__ import annotations
 

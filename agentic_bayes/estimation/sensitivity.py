@@ -52,7 +52,7 @@ UNKNOWN = Moves(float("nan"), float("nan"), float("nan"))
 
 
 def prior_moves(posterior: Posterior, method: Method, agent: int, estimand: Estimand, metric: Metric) -> Moves:
-    """How far the mean moves when the prior of an agent, and of what agents share, counts half and double.
+    """How far the mean moves if the prior of an agent, and of what agents share, gets half or double weight.
 
     References
     ----------
@@ -157,7 +157,7 @@ class SensitivityRow:
     mean: float
     lower: float
     upper: float
-    prior_half: float  # how far the mean moves when the prior counts half, and double
+    prior_half: float  # how far the mean moves if the prior's weight is halved, and doubled
     prior_double: float
     prior_share: float  # the larger of these moves, as a share of the interval's width
     likelihood_down: float  # how far it moves when the data count .8 times, and 1.25 times
@@ -198,8 +198,8 @@ class Sensitivity(Tabular):
         -------
         pandas.DataFrame
             Columns agent, estimand, metric, mean, lower, upper; ``prior_half``, ``prior_double``: how far the mean
-            moves when the prior counts half or double; ``prior_share``: the larger move as a share of the interval;
-            ``likelihood_down``, ``likelihood_up``: when the data count .8 or 1.25 times; ``band_lower``,
+            moves if the prior's weight is halved, or doubled; ``prior_share``: the larger move as a share of the
+            interval; ``likelihood_down``, ``likelihood_up``: when the data count .8 or 1.25 times; ``band_lower``,
             ``band_upper``: sensitivity band and ``bounds_lower``, ``bounds_upper``: distribution-free bounds where k
             exceeds every number of trials; note.
         """
@@ -223,8 +223,8 @@ class Sensitivity(Tabular):
             lines.append(line)
         header = ["agent", "estimand", "metric", "mean", "interval", "prior ×½", "prior ×2", "data ×0.8", "data ×1.25"]
         notes = [
-            f"{interval_words(self.ci_prob, self.ci_kind)}; the other columns say how far the mean moves when the "
-            "prior, or the data, count less or more",
+            f"{interval_words(self.ci_prob, self.ci_kind)}; the other columns show how far the mean moves if "
+            "the prior or the data get less or more weight",
             "band: k exceeds every number of trials, so the data cannot check the model's shape; the band also covers "
             "what a Dirichlet-process mixture of binomials says, the bounds hold for any shape"
             if beyond
@@ -247,7 +247,7 @@ def words(row: SensitivityRow) -> str:
 def move_words(metric: str, move: float, share: float, *, agent: str = "") -> str:
     """The move of one mean with the prior, in a sentence."""
     whose, much = f" of {agent}" if agent else "", f", {share:.0%} of its interval" if share > FLAGGED else ""
-    return f"prior: {metric}{whose} moves by {move:.3f} when the prior counts half or double{much}"
+    return f"prior: halving or doubling its weight moves {metric}{whose} by up to {move:.3f}{much}"
 
 
 def sensitivity_of(posterior: Posterior, settings: Settings, agents: Sequence[int] | None = None) -> Sensitivity:

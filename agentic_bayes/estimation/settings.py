@@ -1,4 +1,4 @@
-"""How an estimate is asked for: its settings, checked before anything is computed."""
+"""The settings of an estimate, checked before anything is computed."""
 
 from __future__ import annotations
 

@@ -198,9 +198,10 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
         remarks |= dict.fromkeys((unscored_note(checks, index), checks.difficulty_note(index)))
     unscored, errored = int(counts.unscored.sum()), int(outcomes["errored"].values.sum())
     trials, right = int(counts.trials.sum()), int(counts.successes.sum())
+    errors = f" ({plural(errored, 'agent error')})" if errored else ""
     below = [
-        f"{plural(trials, 'scored trial')}, {right:,} right; {unscored:,} unscored, of them "
-        f"{plural(errored, 'agent error')}; unit {attrs['unit']}, indicator {indicator_words(attrs)}",
+        f"{plural(trials, 'scored trial')}, {right:,} right; {unscored:,} unscored{errors}; "
+        f"unit {attrs['unit']}, indicator {indicator_words(attrs)}",
         f"{settings.method.name}, {_kind_of_interval(settings)}; population is a new task of this kind, tasks the mean "
         "over those tried",
         *notes,

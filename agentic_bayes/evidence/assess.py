@@ -1,4 +1,4 @@
-"""Runs graders over conversations, and keeps every judgement whatever happens to the rest."""
+"""Runs graders over conversations, and keeps every judgement even if others fail."""
 
 from __future__ import annotations
 
@@ -347,7 +347,7 @@ def _check_arguments(
     for metric in metrics:
         _check_grader("metrics", metric)
         if metric.name in taken:
-            raise InvalidArgument(f"every metric needs a name of its own; {metric.name!r} is taken")
+            raise InvalidArgument(f"every metric needs its own name; {metric.name!r} is taken")
         taken.add(metric.name)
     models = [grader for grader in (cast("Grader", judge), *metrics) if isinstance(grader, LLMJudge)]
     for position, model in enumerate(models):

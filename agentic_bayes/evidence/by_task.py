@@ -1,4 +1,4 @@
-"""Joins what a table says of tasks to their conversations: to the only turn, or to the turn that it names."""
+"""Joins per-task data from a table to conversations: to their only turn, or to the turn that the table names."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _turns_with(
             have = ", ".join(repr(turn.qa_id) for turn in turns[:SHOWN])
             if place is None:
                 raise EvidenceError(
-                    f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}; {what} for one turn "
-                    f"says nothing of the others, so give one row per turn{way}"
+                    f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}; {what} for "
+                    f"one turn says nothing about the others, so give one row per turn{way}"
                 )
             if isinstance(place, int):
                 raise EvidenceError(f"{where}: has no turn {place + 1}; it has {plural(len(turns), 'turn')}: {have}")
@@ -105,6 +105,6 @@ def _turns_with(
             raise EvidenceError(f"{where}: one interaction is given both with its qa_id and without")
         done.add(at[0])
         if not _is_free(turns[at[0]], field) and not replace:
-            raise EvidenceError(f"{where} already has {what}; replace=True replaces what is there (--replace)")
+            raise EvidenceError(f"{where} already has {what}; replace=True (--replace) overwrites it")
         turns[at[0]] = turns[at[0]].model_copy(update={field: value})
     return turns

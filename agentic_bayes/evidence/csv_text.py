@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet shows as it is: no text in it is a formula, and our readers undo what that takes."""
+"""Writes CSV that is safe in a spreadsheet: no text becomes a formula, and our readers undo the escaping."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ _COUNTS = ("conversations", "scored", "unscored", "agent_errors")
 _SHOWN = 50
 UNCHECKED_ARGUMENTS = "arguments of tool calls were not compared: the expectations say nothing about them"
 PARTLY_JUDGED = (
-    "{} with references for some turns only: each counts as failed if one of these fails and else as unscored, so too "
+    "{} with references for some turns only: each counts as failed if one of these fails and otherwise as "
+    "unscored, so too "
     'few pass; give every turn its reference, or count turns (unit="interaction", --unit interaction)'
 )
 MOST_REASONS = 3  # that a notebook shows
@@ -97,7 +98,7 @@ class Evidence(Tabular):
 
     @property
     def untold_tasks(self) -> int:
-        """Number of conversations, if each is a task of its own because their log names no tasks; else 0."""
+        """Number of conversations, if each counts as its own task because the log names no tasks; else 0."""
         found = {(row.agent, row.task, row.trial) for row in self.rows}
         named = any(row.task != row.session_id for row in self.rows)
         alone = len(found) == len({(agent, task) for agent, task, _ in found})

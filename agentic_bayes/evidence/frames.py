@@ -1,4 +1,4 @@
-"""Opens tables that are in memory or in an engine, and takes out of them the columns that are asked for."""
+"""Opens tables in memory or in an engine, and takes the requested columns out of them."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def _metric_names(metrics: Sequence[str]) -> tuple[str, ...]:
         raise InvalidArgument(f"metrics must be a list of column names, got {short(metrics)}")
     for i, name in enumerate(metrics):
         if name in RESERVED or name in metrics[:i]:
-            raise InvalidArgument(f"every metric needs a name of its own; {name!r} is taken")
+            raise InvalidArgument(f"every metric needs its own name; {name!r} is taken")
     return tuple(metrics)
 
 

@@ -1,4 +1,4 @@
-"""Opens tables in files (CSV, TSV, JSONL, JSON, Parquet) and knows in which line a row begins."""
+"""Opens tables in files (CSV, TSV, JSONL, JSON, Parquet) and knows the line on which each row begins."""
 
 from __future__ import annotations
 

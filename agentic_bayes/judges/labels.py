@@ -132,8 +132,8 @@ def sample_for_labelling(
     -------
     pandas.DataFrame
         ``agent, task, trial, session_id, human``, sorted, with ``human`` empty: fill in 1 if the whole attempt is
-        right, else 0. The judge's verdict is left out, so that it influences nobody. Attempts without any scored turn
-        and attempts in which the agent crashed are never drawn.
+        right, else 0. The judge's verdict is left out, so that it does not influence the labels. Attempts without any
+        scored turn and attempts in which the agent crashed are never drawn.
 
     Raises
     ------

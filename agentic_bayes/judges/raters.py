@@ -1,4 +1,4 @@
-"""Measures how far raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
+"""Measures how well raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
 
 The arithmetic, on plain arrays, is in `agreement_coefficients`.
 """
@@ -240,7 +240,7 @@ def agreement(
     difference of two ratings is 1 (nominal), that of their mid-ranks among all ratings (ordinal), or that of their
     values (interval).
 
-    Intervals are percentiles of the bootstrap over items. Where nobody ever disagreed, the bootstrap has no spread;
+    Intervals are percentiles of the bootstrap over items. If raters never disagreed, the bootstrap has no spread;
     the lower end is then that of Wilson's interval of the raw agreement, put into the same formula.
 
     References

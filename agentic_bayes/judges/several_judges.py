@@ -1,4 +1,4 @@
-"""Measures how far several judges of the same answers agree."""
+"""Measures how well several judges of the same answers agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What outcomes know of a task besides its counts: the group that it belongs to, and how much it weighs."""
+"""What outcomes know about a task besides its counts: its group and its weight."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def combined_columns(parts: Sequence[xr.Dataset]) -> dict[str, dict[str, Any]]:
         lacking = [task for part in parts for task in part["task"].values.tolist() if task not in values]
         if lacking:
             raise OutcomesError(
-                f"{name!r} is known for some of the outcomes only, not for {_tasks(list(dict.fromkeys(lacking)))}: "
+                f"{name!r} is known only for some of the outcomes, not for {_tasks(list(dict.fromkeys(lacking)))}: "
                 "read it for all of them (group=, weight=)"
             )
     return columns

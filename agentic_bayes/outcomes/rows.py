@@ -1,4 +1,4 @@
-"""Counts the rows of a table: every column becomes codes, and only its distinct values are looked at."""
+"""Counts the rows of a table: encodes every column, so that only distinct values are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about a table whose columns are not the ones that were expected."""
+"""Advice on a table whose columns are not the expected ones."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ USUAL = {  # what other tools call a column
         "item",
         "question",
         "question_id",
+        "prompt",
         "sample_id",
         "example",
         "problem",
@@ -84,7 +85,7 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
         return
     whole = opened.careful() or opened
     names = list(whole.names)
-    near = [f"{name!r} ({_near(name, standard, names)})" for name in missing]
+    near = [f"{name!r}{_near(name, standard, names)}" for name in missing]
     listed = ", ".join(map(repr, names)) or "none"
     note = whole.note if isinstance(whole, LocalTable) and standard["task"] in missing else ""
     advice = note or _what_it_is(whole, names, missing, standard)
@@ -94,13 +95,14 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
 
 
 def _near(name: str, standard: Mapping[str, str], names: Sequence[str]) -> str:
-    """The column that is probably meant."""
-    found = did_you_mean(name, names)
+    """The column that is probably meant, in brackets; empty if none is near."""
     if (same := _called(name, names)) is not None:
-        return f"did you mean {same!r}?"
+        return f" (did you mean {same!r}?)"
+    if "did you mean" in (found := did_you_mean(name, names)):
+        return f" ({found})"
     role = next((role for role, column in standard.items() if column == name), "")
     usual = [other for word in USUAL.get(role, ()) for other in names if other.lower() == word]
-    return f"did you mean {usual[0]!r}?" if usual and "did you mean" not in found else found
+    return f" (did you mean {usual[0]!r}?)" if usual else ""
 
 
 def _called(name: str, names: Sequence[str]) -> str | None:
@@ -152,7 +154,7 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             )
         if others and others[0].strip().lower() in _FAILURES:
             return (
-                f'Column {others[0]!r} seems to mark failures, so that 1 is wrong: table["correct"] = '
+                f'Column {others[0]!r} seems to mark failures, so 1 means wrong: table["correct"] = '
                 f'table["{others[0]}"].astype(int).rsub(1)'
             )
         if others:
@@ -253,8 +255,8 @@ def check_wide(source: str, names: Sequence[str], wide: str) -> None:
     lower = {name: name.strip().lower() for name in names}
     if odd := [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word)]:
         raise OutcomesError(
-            f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: leave out what is none, "
-            f"table.drop(columns={odd}), or give it another name"
+            f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: if that is wrong, drop "
+            f"it, table.drop(columns={odd}); if not, rename it"
         )
     bare = [name for name in names if not re.search(r"\d", name)]
     if wide == "trials" and 0 < len(bare) < len(names) - 1:
@@ -370,7 +372,7 @@ def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list
         if not (tables.is_blank(cell) or is_verdict(cell)) and tables.number(cell) is None
     }
     some = wrong and len(wrong) < len(set(names))
-    return [f"If these are no {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
+    return [f"If these are not {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
 
 
 def similar(agents: Sequence[str], column: str) -> Iterator[str]:

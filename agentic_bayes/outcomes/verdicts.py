@@ -1,4 +1,4 @@
-"""Reads the cells of a column of results as verdicts, and says what to do with cells that hold none."""
+"""Reads the cells of a column of results as verdicts, and advises on cells that are not."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _number_advice(known: Sequence[float], cell: str, give: str, shares: str, *,
     if min(known) < 0:
         return [f"Scores must be between 0 and 1; if less than 0 means 0: {cell} = {cell}.clip(0, 1){give}"]
     if largest <= 1:
-        return [f"For scores, give threshold=0.7 (--threshold 0.7), the least score that passes{shares}"]
+        return [f"For scores, give threshold=0.7 (--threshold 0.7), the minimum score to pass{shares}"]
     if largest < 1.01:
         return [f"If these are 1 but for rounding: {cell} = {cell}.clip(0, 1){give}"]
     if largest <= 10 and all(number == int(number) for number in known) and not scores:

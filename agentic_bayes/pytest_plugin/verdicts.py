@@ -351,4 +351,4 @@ def _trials_needed(decision: Gate, test: _RepeatedTest) -> str:
     needed = math.ceil(math.log(1 - d.confidence) / math.log(bar) - 1 - 1e-9)
     if decision.verdict != "inconclusive" or needed <= len(test.trials):
         return ""
-    return f" (to pass, it needs at least {plural(max(needed, 1), 'trial')}, all of them passing)"
+    return f" (to pass takes at least {plural(max(needed, 1), 'trial')}, even if they all pass)"

@@ -1,4 +1,4 @@
-"""Which agent a file is of, if it does not say so itself: by a rule, by its name, or by its folder."""
+"""Which agent a file belongs to, if it does not say so itself: by a rule, its name or its folder."""
 
 from __future__ import annotations
 
@@ -134,6 +134,7 @@ def runs_apart(alone: Sequence[str]) -> tuple[bool, str] | None:
     several = len({os.path.dirname(os.path.abspath(name)) for name in alone}) > 1
     message = (
         f"{len(alone):,} files hold one conversation each and name no agent, so each is taken as an agent of its own; "
-        f'name the agent: {WAYS}; agent="{{stem}}" if each file is of another agent'
+        f'name the agent: {WAYS}; agent="{{stem}}" if each file is a different agent. If the records name it, '
+        f"agentic-bayes describe finds the field"
     )
     return several, message

@@ -1,4 +1,4 @@
-"""Work out which task each conversation attempted, and which trial of it it was.
+"""Work out which task each conversation attempted, and which of its trials it was.
 
 The rules do not depend on the order of the conversations:
 

@@ -114,7 +114,7 @@ class ToolUse(Record):
     tools_used : tuple of ToolCall
         The calls, in the order they were made.
     final_answer_uses_tools : bool or None
-        Whether the answer uses the results; None where nobody recorded it.
+        Whether the answer uses the results; None if it was not recorded.
     """
 
     tools_used: tuple[ToolCall, ...]

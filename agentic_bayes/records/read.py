@@ -91,6 +91,7 @@ class Doubts:
 
 
 SHOWN = 3
+SKIP = 'To read the rest without them: on_error="skip" (--skip-bad)'
 
 
 class LeftOut:
@@ -184,8 +185,8 @@ def read_conversations(
     fields : mapping of str to str, optional
         Where a record says its ``agent``, ``task``, ``trial``, ``session`` or ``reference``, as dotted paths:
         ``{"agent": "metadata.agent_version", "task": "metadata.task"}``. They are looked up in the raw record (in a
-        trace: in the attributes of its spans and their resource), then in the record as it is read; what they say
-        comes before what the format says. A record that lacks one is refused.
+        trace: in the attributes of its spans and their resource), then in the record as it is read; they override what
+        the format says. A record that lacks one is refused.
     scorer : str, optional
         The score that counts, by name, where a log has several; ``"checks.exact"`` reaches into a score that is an
         object.
@@ -232,12 +233,13 @@ def read_conversations(
     for source in sources:
         if not source.once:
             problems.add(_faults_of(source, index, doubts, left_out if on_error == "skip" else None))
+    advice = SKIP if problems and on_error != "skip" else ""
     piped = any(source.once for source in sources)
     problems.add(left_out.settle())
     problems.add(index.problems(complete=not problems and not piped))
     problems.add(doubts.of_all(sources, index))
     if problems:
-        raise RecordsError(problems.kept, problems.total)
+        raise RecordsError(problems.kept, problems.total, advice)
     doubts.warn()
     left_out.warn()
     return Conversations(_checked(sources, index if piped else None, left_out, skip=on_error == "skip"), left_out)

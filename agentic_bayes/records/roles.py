@@ -1,4 +1,4 @@
-"""What a column or a field seems to hold, agent, task, trial or result, by its name."""
+"""Guess from the name of a column or field whether it holds the agent, task, trial or result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups reasons in other people's words by the words that they share."""
+"""Groups free-text reasons by the words they share."""
 
 from __future__ import annotations
 

@@ -197,8 +197,8 @@ def reproduce(folder: str | Path) -> Reproduction:
 
     Notes
     -----
-    Judgements are data: they are counted again, and no judge is called. Hashes reveal accidental changes; if somebody
-    rewrote the manifest as well, only the numbers can reveal it.
+    Judgements are data: they are counted again, and no judge is called. Hashes reveal accidental changes; if the
+    manifest was rewritten as well, only the numbers can reveal it.
     """
     path = results.folder_path(folder)
     manifest = results.Manifest.read(path)

@@ -251,7 +251,7 @@ def _readable(value: dict[str, Any], document: YamlDocument) -> dict[str, Any]:
     texts = {key: value[key] for key in ("input", "expected", "metadata", "description") if key in value}
     whole, count = replaced(texts)
     if count:
-        what = "characters that are no text (half a surrogate pair, or NUL)"
+        what = "characters that are not text (half a surrogate pair, or NUL)"
         warnings.warn(DoubtfulRecords(f"{document.source}: {count:,} {what} were replaced"), stacklevel=3)
     if isinstance(tasks := value.get("tasks"), list):
         whole["tasks"] = [_readable(task, document) if isinstance(task, dict) else task for task in tasks]

@@ -1,4 +1,4 @@
-"""Open a file or a run that a user names, by its content, and make of it the outcomes or the estimate to decide on."""
+"""Open the file or run that a user names, by its content, as outcomes or an estimate."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def open_input(
         return RunResults.of(run)
     source = Path(path)
     if source.is_dir():
+        if all((source / name).is_file() for name in ("manifest.json", "estimate.nc")):  # as `estimate -o` writes it
+            return Estimate.load(source / "estimate.nc")
         return read_results(source, **(results or {}))
     if not source.is_file():
         raise InvalidArgument(no_such_file(source))

@@ -1,4 +1,4 @@
-"""Run a command for a suite: limit its time and its output, and end everything that it started.
+"""Run a command for a suite: limit its time and its output, and end everything it started.
 
 On Linux every command runs under a small process of its own, `supervisor`, which ends whatever the command left behind,
 wherever it hides. Elsewhere only the command's process group ends with it.

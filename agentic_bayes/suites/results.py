@@ -36,8 +36,8 @@ _MOST_REASONS = 5
 _LONGEST_REASON = 300
 _ENDS = ("mean", "lower", "upper")
 _ONE_TASK = (
-    "one task: these trials say how reliable the agent is on it and nothing of other tasks; a population is not to be "
-    "had from one task, however many trials it gets"
+    "one task: these trials say how reliable the agent is on it, and nothing about other tasks, "
+    "however many trials you run"
 )
 
 

@@ -331,7 +331,7 @@ async def _run_trials(
             if cache is not None:
                 cache.close()
         if count := replaced.total():
-            what = "characters that are no text (half a surrogate pair, or NUL)"
+            what = "characters that are not text (half a surrogate pair, or NUL)"
             warnings.warn(DoubtfulRecords(f"{count:,} {what} in reasons and errors were replaced"), stacklevel=2)
         if run.budget is not None:  # only now is it certain that no task gets more trials
             for task in run.tasks:

@@ -1,4 +1,4 @@
-"""Run one command and end everything that it started, processes in sessions of their own too (Linux only).
+"""Run one command and end everything it started, even processes in their own sessions (Linux only).
 
 This file is a program: ``python -I -S supervisor.py FD PROGRAM ARGUMENTS``. It makes itself the subreaper of the
 command, so that every process below the command stays below it, whatever session it moves to. FD is a socket: how the

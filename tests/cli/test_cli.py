@@ -969,7 +969,7 @@ def test_plan(run, singles):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--mu", "0.5", "--rho", "0.5"), "say what is wanted (width, at_least or difference) or what may be spent"),
+        (("--mu", "0.5", "--rho", "0.5"), "give a goal (width, at_least or difference) or a budget"),
         (("--budget", "10"), "give an estimate, or a guess of both mu and rho"),
         (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--agent", "a"), "apply to FILE, and no FILE was given"),
         (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--picture", "p.exe"), "unknown kind of picture '.exe'"),
@@ -1360,7 +1360,7 @@ def test_results_are_made_again(run, table, tmp_path):
     assert_refused(run("reproduce", tmp_path), "is not a folder of results: it holds no manifest.json")
     refused = run("reproduce", "nothere")
     assert refused.code == 2
-    said = "nothere: no such folder, and no run of this id in results; give a run elsewhere by its folder"
+    said = "nothere: no such folder, and no run of this id in results; for a run elsewhere, give its folder"
     assert said in " ".join(refused.err.split())
 
 

@@ -26,7 +26,7 @@ REFUSED = {
     "two bytes a letter": ("t.csv", (ROWS + "a,1\n").encode("utf-16-le"), (), ("two bytes a letter", "'utf-16-le'")),
     "nothing": ("t.csv", "", (), ("t.csv: the file is empty",)),
     "a header alone": ("t.csv", ROWS, (), ("the table has no rows",)),
-    "a folder": ("empty", None, (), ("is a folder without results of a tool", "of a table, give the file")),
+    "a folder": ("empty", None, (), ("is a folder without results of a supported tool", "for a table, give the file")),
     "columns as JSON": (
         "t.json",
         json.dumps({"task": ["a"], "correct": [1]}),

@@ -77,7 +77,10 @@ def test_a_log_without_tasks_is_doubtful_in_validate_assess_and_the_report(run):
 
 def test_skip_bad_leaves_records_out_and_counts_them(run):
     """Without it they are refused."""
-    assert run("validate", "bad.jsonl")[0] == 2
+    for command in (("validate",), ("assess", "-o", "e.jsonl")):
+        code, _, err = run(*command, "bad.jsonl")
+        assert code == 2
+        assert err.endswith('To read the rest without them: on_error="skip" (--skip-bad)')
     code, out, _ = run("validate", "bad.jsonl", "--skip-bad")
     assert code == 0
     assert "left out: 1 of 4 records that could not be read" in out
@@ -85,8 +88,8 @@ def test_skip_bad_leaves_records_out_and_counts_them(run):
     assert code == 0
     assert '"left_out": 1' in out
     code, out, err = run("assess", "bad.jsonl", "-o", "e.jsonl", "--judge", "recorded", "--skip-bad")
-    assert "left out: 1 of 4 records could not be read and were left out: bad.jsonl, line 4" in out
-    assert "warning: 1 of 4 records" in err
+    assert "left out: 1 of 4 records that could not be read" in out
+    assert "warning: 1 of 4 records could not be read and were left out: bad.jsonl, line 4" in err
 
 
 @pytest.mark.parametrize(
@@ -128,6 +131,6 @@ def test_references_that_logs_have_stay_unless_they_are_replaced(run):
     fields = ("--fields", "task=metadata.task,reference=metadata.expected", "--references", "refs.csv")
     code, _, err = run("assess", "has.jsonl", "-o", "e.jsonl", *fields)
     assert code == 2
-    assert "already has a reference; replace=True replaces what is there (--replace)" in err
+    assert "already has a reference; replace=True (--replace) overwrites it" in err
     assert run("assess", "has.jsonl", "-o", "e.jsonl", *fields, "--replace")[0] == 0
     assert [row.answer_score for row in ab.Evidence.read("e.jsonl")] == [1, 1]

@@ -363,7 +363,7 @@ class TestTwoEstimates:
         assert abs(found.prob_better - superior) <= 4 * math.sqrt(superior * (1 - superior) / 4000)
         assert abs(found.mean - (better.mean() - worse.mean())) <= 4 * sd / math.sqrt(4000)
         assert found.draws.std() == pytest.approx(sd, rel=0.05)
-        assert "two estimates made apart are not paired by task" in found.note
+        assert "two separate estimates are not paired by task" in found.note
 
     @pytest.mark.parametrize("method", ["hierarchical", "conjugate"])
     def test_equal_counts_and_seeds_are_no_equal_draws(self, method):

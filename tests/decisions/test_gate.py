@@ -165,7 +165,7 @@ class TestWhatMayNotPass:
         found = gate(bad, "v2", at_least=0.01)
         assert found.probability > 0.99
         assert (found.verdict, found.requirements[0].verdict) == ("inconclusive", "inconclusive")
-        assert "did not converge, so it decides nothing" in str(found)
+        assert "did not converge, so it cannot decide anything" in str(found)
 
     def test_an_agent_without_data(self):
         """The prior cannot pass, not even a bar of 0."""

@@ -82,7 +82,7 @@ class TestAWidth:
         found = plan(**GUESS, metric="pass^3", width=0.05, budget=100)
         assert found.best is None
         assert str(found).startswith(
-            "no design that was simulated reaches it: "
+            "no simulated design reaches it: "
             "the cheapest whose 95 % interval of pass^3 is on average no wider than 0.05"
         )
         assert all(one.cost <= 100 for one in found.designs)
@@ -234,7 +234,7 @@ def test_progress_is_told():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({}, InvalidArgument, r"say what is wanted \(width, at_least or difference\) or what may be spent \(budget\)"),
+        ({}, InvalidArgument, r"give a goal \(width, at_least or difference\) or a budget"),
         ({"width": 0.1, "at_least": 0.5}, InvalidArgument, "one goal at a time: .*, got width and at_least"),
         ({"width": 0}, InvalidArgument, r"width must be a number strictly between 0 and 1, got 0"),
         ({"width": -1}, InvalidArgument, r"width must be a number strictly between 0 and 1, got -1"),
@@ -248,7 +248,7 @@ def test_progress_is_told():
         ({"budget": "400"}, InvalidArgument, "budget must be a number ≥ 0, got '400'"),
         ({"budget": 10, "cost_per_trial": -1}, InvalidArgument, "cost_per_trial must be a number ≥ 0, got -1"),
         ({"budget": 10, "cost_per_trial": 0}, InvalidArgument, "cost_per_trial and cost_per_task must not both be 0"),
-        ({"budget": 10, "trials": []}, InvalidArgument, "trials must name one number of trials per task or more"),
+        ({"budget": 10, "trials": []}, InvalidArgument, "trials must hold at least one number of trials per task"),
         ({"budget": 10, "trials": 2.5}, InvalidArgument, r"trials must be an integer ≥ 1, got 2\.5"),
         ({"budget": 10, "trials": b"a"}, InvalidArgument, "trials must be an integer ≥ 1, got b'a'"),
         ({"budget": 10, "trials": [10**6]}, InvalidArgument, "trials must be at most 1,000"),

@@ -224,7 +224,7 @@ class TestArguments:
     def test_with_an_estimate(self):
         """An estimate and typed-in values exclude each other; agent and estimand are looked up."""
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate")
-        with pytest.raises(InvalidArgument, match="give an estimate or typed-in values, not both"):
+        with pytest.raises(InvalidArgument, match="give an estimate or values, not both"):
             classify(est, "v1", pass_at_1=0.9)
         with pytest.raises(InvalidArgument, match="several agents; choose one"):
             classify(est, estimand="tasks")

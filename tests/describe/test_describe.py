@@ -120,7 +120,7 @@ def test_what_cannot_be_read_so_is_said_with_the_reason(run):
     assert "correct" in found.failure
     code, out, _ = run("agentic-bayes describe none.csv")
     assert code == 0
-    assert "cannot be read so: none.csv: there is no column 'correct'" in out
+    assert "cannot be read this way: none.csv: there is no column 'correct'" in out
     assert run("agentic-bayes describe missing.csv")[0] == 2
 
 
@@ -132,11 +132,21 @@ def test_evidence_a_saved_estimate_and_a_suite_are_known(run):
     ab.assess(records, judge=ab.ReferenceJudge()).write("e.jsonl")
     ab.write_conversations(records, "c.jsonl")
     ab.estimate(ab.outcomes_from_table("t.csv"), ab.Conjugate()).save("est.nc")
-    for name, kind in (("e.jsonl", "evidence of 2 interactions"), ("est.nc", "a saved estimate")):
+    assert run("agentic-bayes estimate t.csv --method conjugate -o results")[0] == 0
+    known = {"e.jsonl": "evidence of 2 interactions", "est.nc": "a saved estimate", "results": "a saved estimate"}
+    for name, kind in known.items():
         found = describe([name])
         assert found.kind == kind
         assert outcomes_by(found.code)["trials"].sum() in (2, 3)
         assert found.commands == [f"agentic-bayes estimate {name}"]
+    assert (
+        run("agentic-bayes gate results --agent b --at-least 0.5")[1]
+        == run("agentic-bayes gate results/estimate.nc --agent b --at-least 0.5")[1]
+    )
+    Path("r.csv").write_text("task;reference\nx;a\ny;b\n", encoding="utf-8")
+    found = describe(["r.csv"])
+    assert found.kind == "references for 2 tasks"
+    assert found.commands == ["agentic-bayes assess LOGS --references r.csv -o evidence.jsonl"]
     found = describe(["c.jsonl"])
     assert found.kind == "conversations in 1 file (1 native)"
     assert run(found.commands[0])[0] == 0

@@ -229,9 +229,11 @@ class TestWhereTheyAreShown:
         assert asked == [("pass@5",), ("pass^5",)] * 2
 
     def test_counts_without_bounds_say_so(self):
-        """Where no distribution fits, the note says that trials vary less than repeats can."""
+        """Where no distribution fits, the note says that trials vary less than independent repeats would."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             frame = estimate(counts({"solo": ((2, 4),) * 30}), k=8).summary(columns="all")
         note = row(frame, estimand="population", metric="@")["note"]
-        assert note.startswith("no distribution-free bounds: the trials of a task vary less than repeats can; ")
+        assert note.startswith(
+            "no distribution-free bounds: the trials of a task vary less than independent repeats would; "
+        )

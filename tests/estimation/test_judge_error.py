@@ -307,7 +307,7 @@ class TestSeveralAgents:
         assert "judge error estimated from 48 labels" in gate(est, "v2", at_least=0.5).note
         with pytest.raises(InvalidArgument, match=r"plan does not simulate judge errors: give it est\.uncorrected"):
             plan(est, "v1", budget=10)
-        with pytest.raises(InvalidArgument, match="a stopping rule does not know of judge errors"):
+        with pytest.raises(InvalidArgument, match="a stopping rule does not allow for judge errors"):
             monitor(at_least=0.5, looks=1, simulations=100).look(est, "v1")
 
 
@@ -375,7 +375,7 @@ class TestLabelsWithoutAttempts:
         """The note says what is assumed; labels change the rates that all agents share."""
         data = counts({"v1": WEAKER, "v2": STRONGER})
         found = estimate(data, judge_labels=labelled(30, 2, 10, 6))
-        assert "assumed the same for all agents, since no label says which agent it is of" in found.judge_note
+        assert "assumed the same for all agents, since the labels don't name agents" in found.judge_note
         strict = estimate(data, judge_labels=labelled(20, 12, 14, 2))
         assert strict.judge_error()["mean"][0] < found.judge_error()["mean"][0]
 

@@ -208,7 +208,7 @@ class TestTheEstimate:
         assert found.judge_error()["agent"].tolist() == ["v1", "v1", "v2", "v2"]
         four = counts(dict.fromkeys(("v1", "v2", "v3", "v4"), STRONGER[2:]))
         label = pd.DataFrame([{"agent": "v1", "task": "task 1", "judge": 1, "human": 1}])
-        assert "each of 4 agents has error rates" in estimate(four, judge_labels=label, k=1).note
+        assert "each of 4 agents has its own judge error rates" in estimate(four, judge_labels=label, k=1).note
 
     def test_one_agent_agrees_with_the_exact_engine(self):
         """Whose difficulties are part of its scatter: about the same numbers from the hierarchical model."""

@@ -84,6 +84,11 @@ MISTAKES: dict[str, Case] = {
         ("Column 'went_well' holds verdicts", "correct=went_well"),
     ),
     "a wide table": ("task,run1,run2\na,1,0\n", {}, ("'run1', 'run2'", 'wide="trials" or wide="agents" (--wide)')),
+    "other names for both": (
+        lambda: pd.DataFrame({"prompt": ["a", "b"], "passed": [True, False]}),
+        {},
+        ("(did you mean 'prompt'?) and no 'correct' (did you mean 'passed'?). Its columns: ", "Name the columns"),
+    ),
     "no header": ("a,1\nb,0\n", {}, ("header seems to be missing", "names=['task', 'correct', …]")),
     "a title above the header": ("Results,,\ntask,correct,note\na,1,\n", {}, ("header seems to be line 2", "header=1")),
     "a title alone": (

@@ -76,7 +76,7 @@ class TestClaudeCode:
     def test_a_sub_agent_whose_file_is_missing_is_said(self, tmp_path):
         """Its calls are not known, which is not the same as none."""
         shutil.copy(SESSION, tmp_path / "alone.jsonl")
-        with pytest.warns(DoubtfulRecords, match="what a sub-agent did is in a file of its own that is missing"):
+        with pytest.warns(DoubtfulRecords, match="a sub-agent's own file is missing, so what it did is unknown"):
             (found,) = ab.read_conversations(tmp_path / "alone.jsonl")
         assert names(found.conversation[0]) == ["Bash", "Read", "Agent", "Bash"]
 

@@ -90,7 +90,7 @@ def test_other_things_of_unknown_kinds_are_counted_in_a_warning(read):
     assert found.conversation[0].assistant == "Rain."
 
 
-@pytest.mark.parametrize(("item", "what"), [(0, "are no messages .1."), ({"answer": "Snow."}, "without content .1.")])
+@pytest.mark.parametrize(("item", "what"), [(0, "are not messages .1."), ({"answer": "Snow."}, "without content .1.")])
 def test_what_is_no_message_among_messages_is_counted_and_the_others_are_read(read, item, what):
     """One odd item does not turn a dialogue into data; an answer that is only spoken is one."""
     said = {"role": "assistant", "content": None, "audio": {"transcript": "Rain."}}

@@ -94,7 +94,7 @@ def test_a_trial_counts_once_in_each_of_its_kinds():
     ]
     assert failed.columns == ("b", "a")
     assert [failed.count(failed.groups[0], agent) for agent in failed.columns] == ["0", "2 (67 %)"]
-    assert failed.commonest() == "Commonest kind of failure: wrong number, in 2 trials (a 2 (67 %))"
+    assert failed.commonest() == "Most common failure: wrong number, in 2 trials (a 2 (67 %))"
 
 
 def test_three_examples_are_of_different_agents_tasks_and_reasons():
@@ -146,7 +146,7 @@ def test_reasons_in_words_are_grouped_across_agents():
         ("“deadline, days, missing”", {"a0": 5, "a1": 5}),
         ("other reasons", {"a0": 1}),
     ]
-    assert "by the words that they share" in failed.notes[-1]
+    assert "by the words they share" in failed.notes[-1]
 
 
 def test_unscored_trials_are_apart():

@@ -499,7 +499,7 @@ class TestEvidence:
         assert head == ["what went wrong", "trials", "tasks", "v1", "v2"]
         assert first[0].startswith("wrong number another number, date or code than expected")
         assert "Missing from the answer: 12 eur." in first[0]
-        assert "Commonest kind of failure: wrong number" in judged_page.words
+        assert "Most common failure: wrong number" in judged_page.words
 
     def test_judge_rubric_and_tools(self, judged_page):
         """Who judged is named with its version; tool use is counted."""

@@ -299,7 +299,7 @@ def test_tokens_cost_and_latency_are_summed(make):
 def test_files_of_a_run_hold_everything(make):
     """summary.json, a line per trial, and JUnit with errors apart from failures."""
     agent = Scripted(lambda a: RuntimeError("x\x00y") if a.trial == 3 else "right" if a.task.id == "good" else "wrong")
-    with pytest.warns(DoubtfulRecords, match="2 characters that are no text"):
+    with pytest.warns(DoubtfulRecords, match="2 characters that are not text"):
         results = run(make(), agent)
     results.write((1,))
     assert json.loads((results.folder / "summary.json").read_text(encoding="utf-8"))["error_trials"] == 2

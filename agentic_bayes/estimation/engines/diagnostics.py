@@ -1,4 +1,4 @@
-"""Whether a sampler's numbers may be trusted, by its own diagnostics."""
+"""Whether a sampler's own diagnostics say that its numbers can be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Dirichlet-process mixture of binomials: what counts say of new tasks when no shape is assumed.
+"""A Dirichlet-process mixture of binomials: what counts say about new tasks without assuming a shape.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Asks the same of every group of a table, one after the other or in worker processes, and keeps what fails apart."""
+"""Estimates every group of a table, in turn or in worker processes, and keeps failures separate."""
 
 from __future__ import annotations
 

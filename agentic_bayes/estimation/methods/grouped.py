@@ -150,7 +150,7 @@ class GroupedPosterior(Posterior):
         found = part.distribution(len(names) if label == NEW else names.index(label), estimand, metric)
         seen = int((part.counts.trials.sum(axis=1) > 0).sum())
         if label == NEW:
-            few = f"{plural(seen, 'group')} say little of how groups differ" if seen < FEW_GROUPS else ""
+            few = f"{plural(seen, 'group')} say little about how groups differ" if seen < FEW_GROUPS else ""
             return replace(found, n_tasks=int(self.counts.scored[agent].sum()), note=few)
         if isinstance(found, NoDistribution):
             return replace(found, note="nothing was scored in this group")

@@ -1,4 +1,4 @@
-"""What humans said of attempts that a judge judged: read, checked, and set against the counts.
+"""Human labels of attempts that a judge scored: read, checked, and matched with the counts.
 
 A judge that misreads one attempt of a task is apt to misread the next. Labels on whole tasks then say less of its error
 rates than as many labels on single attempts:
@@ -9,7 +9,7 @@ rejections among wrong ones likewise, with the intraclass correlation ρ_J and t
 tasks most likely. Where they give no sign of it, or no task is labelled whole, ρ_J is 0: a Binomial.
 
 Labels whose attempt is not known may have been chosen by the verdict ("30 that passed and 30 that failed"), so that how
-often right ones were passed among them says nothing of s₁. They are data on what the human said, given the verdict:
+often right ones were passed among them says nothing about s₁. They are data on what the human said, given the verdict:
 
     p(right | passed) = s₁ q / (s₁ q + (1 - s₀)(1 - q)),     p(right | failed) = (1 - s₁) q / ((1 - s₁) q + s₀ (1 - q))
 
@@ -61,7 +61,7 @@ class JudgeLabels:
     # By task: how many of its attempts are labelled, how many of those are truly right, judged right, and both. These
     # leave the judge's counts and enter as true outcomes.
     located: Located = ()
-    # further trials by task of which it is assumed whether they were right: they say nothing of the judge
+    # further trials by task of which it is assumed whether they were right: they say nothing about the judge
     assumed: Located = ()
     clustering: float = 0.0  # intraclass correlation ρ_J of the judge's errors within a task, in [0, 1)
     sensitivity: float | None = None  # given where they are fixed instead of estimated
@@ -142,7 +142,7 @@ class JudgeLabels:
     def needed_for(self, agents: set[str], among: tuple[str, ...]) -> JudgeLabels:
         """The labels that an estimate of some of the agents needs, on whatever tasks.
 
-        Where each agent has rates of its own, the labels of others say nothing of them.
+        Where each agent has rates of its own, the labels of others say nothing about them.
         """
         if not self.per_agent(among):
             return self
@@ -343,7 +343,7 @@ def judge_words(labels: JudgeLabels, rates: RatesByAgent, agents: tuple[str, ...
     if left_out := labels.n_labels - used:
         text += f"; {plural(left_out, 'label')} without agent and task not used, since rates are per agent"
     elif len(agents) > 1 and not labels.per_agent(agents):
-        text += "; assumed the same for all agents, since no label says which agent it is of"
+        text += "; assumed the same for all agents, since the labels don't name agents"
     if labels.clustering:
         text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
     for rate in labels.unseen:

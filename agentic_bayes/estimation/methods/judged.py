@@ -49,7 +49,7 @@ class JudgedPosterior(GridPosterior):
         return {**super().hyper_draws(), **{name: part[:, 0] if common else part for name, part in drawn.items()}}
 
     def population(self, agent: int, draws: int) -> Population | None:
-        """Nothing to check: true successes say little of the counts that a judge made of them."""
+        """Nothing to check: true successes say little about the counts that a judge made of them."""
         return None
 
     def judge_rates(self, ci_prob: float) -> dict[str, tuple[Stats, Stats]]:

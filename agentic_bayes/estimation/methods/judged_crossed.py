@@ -122,7 +122,7 @@ class JudgedCrossedPosterior(CrossedPosterior):
         }
 
     def population(self, agent: int, draws: int) -> Population | None:
-        """Nothing to check: true successes say little of the counts that a judge made of them."""
+        """Nothing to check: true successes say little about the counts that a judge made of them."""
         return None
 
     def log_likelihood(self) -> Array | None:

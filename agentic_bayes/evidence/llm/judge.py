@@ -39,9 +39,9 @@ if not TYPE_CHECKING:
 class LLMJudge:
     """Scores answers against their reference with any LangChain chat model.
 
-    Every interaction is judged in its own calls, which contain its query, reference and answer and nothing of any
-    other interaction. These texts stand between marks whose key is derived from the texts themselves, so no text can
-    close its own marks: whatever an answer says about scores or references stays part of the answer.
+    Every interaction is judged in its own calls, which contain only its query, reference and answer. These texts stand
+    between marks whose key is derived from the texts themselves, so no text can close its own marks: whatever an answer
+    says about scores or references stays part of the answer.
 
     Parameters
     ----------

@@ -224,8 +224,8 @@ def session_scores(
 
     Notes
     -----
-    What cosine is coherent depends on the embedding, so coherence is stretched: 0, its threshold and 1 become 0, .5
-    and 1.
+    How high a cosine means coherent depends on the embedding, so coherence is rescaled: 0, its threshold and 1 become
+    0, .5 and 1.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Dates and hours in several words: months as codes, dates as one token, and the parts that they consist of."""
+"""Dates and hours in several words: months as codes, dates as one token, and their parts."""
 
 from __future__ import annotations
 

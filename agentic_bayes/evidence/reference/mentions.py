@@ -1,4 +1,4 @@
-"""Finds mentions of the reference that do not stand: quoted, doubted, taken back, or how it was once."""
+"""Finds mentions of the reference that do not count: quoted, doubted, taken back, or out of date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader of another tool's results gives: trials as the tool recorded them, and where it found them."""
+"""What a reader of another tool's results yields: trials as the tool recorded them, and where they were found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results in a folder: which of its files one tool wrote, and whose agent each of them is of."""
+"""Results in a folder: which files a tool wrote, and which agent each belongs to."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
     known = ", ".join(format.name for format in results_formats())
     there = f"it holds {_names(folder, others)}" if others else f"no file in it ends in {', '.join(_ENDINGS)}"
     return (
-        f"must be a file, is a folder without results of a tool that is read ({known}); {there}. Conversations are "
-        "read by read_conversations and assess; of a table, give the file. What there is, and how it is read: "
-        f"agentic-bayes describe {folder}"
+        f"must be a file, is a folder without results of a supported tool ({known}); {there}. For "
+        "conversations, use read_conversations or assess; for a table, give the file itself. agentic-bayes "
+        f"describe {folder} says what it holds and how to read it"
     )
 
 

@@ -85,7 +85,7 @@ def join_expected_tools(
 
 
 def _rows(expected: Any) -> tuple[str, list[_Row], bool]:
-    """Where the expectations are from, all of them, and whether they are a table that says nothing of arguments."""
+    """Where the expectations are from, all of them, and whether they are a table that says nothing about arguments."""
     if isinstance(expected, Mapping):
         return "expected", _of_object(expected), False
     if isinstance(expected, (str, Path)) and Path(expected).suffix == ".json":

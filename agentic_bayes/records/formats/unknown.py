@@ -1,4 +1,4 @@
-"""What a file is that no reader reads, as far as it shows, and what would turn it into something that is read."""
+"""Guess what a file is that no reader recognises, and suggest how to make it readable."""
 
 from __future__ import annotations
 

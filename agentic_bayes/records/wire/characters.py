@@ -1,4 +1,4 @@
-"""Characters that text cannot hold are replaced, and ids get one Unicode form, for every reader."""
+"""Replaces characters that text cannot hold, and gives ids one Unicode form, for every reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 REPLACED = "replaced_characters"
 """Key in a conversation's metadata: how many characters were replaced."""
 
-DOUBT = f"characters that are no text (half a surrogate pair, or NUL) were replaced and counted in metadata.{REPLACED}"
+DOUBT = f"characters that are not text (half a surrogate pair, or NUL) were replaced and counted in metadata.{REPLACED}"
 
 IDS = {"assistant_id": "agents", "session_id": "sessions", "task_id": "tasks"}
 """The ids of a record, and what they name."""

@@ -1,4 +1,4 @@
-"""Read JSON text piece by piece, plain or gzipped, so that no file is ever held in memory whole.
+"""Read JSON text piece by piece, plain or gzipped, so that no file is ever wholly in memory.
 
 `Parsed` is one record, or why it could not be read. `parts` yields the members of an object one by one and, for members
 that hold a list of records, the items one by one: some formats keep everything in one large object.

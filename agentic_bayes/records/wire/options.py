@@ -1,4 +1,4 @@
-"""What a reader is told beyond the file: where identity is, which score counts, and on what scale."""
+"""What the caller tells a reader: where to find the identity, which score counts, and on what scale."""
 
 from __future__ import annotations
 

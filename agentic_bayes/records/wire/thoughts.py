@@ -1,4 +1,4 @@
-"""Thoughts that a model wrote into its answer, in every spelling that is in use, told apart from what it said."""
+"""Separates thoughts that a model wrote into its answer, in every common spelling, from what it said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far packed data may unpack: gzip and the members of zip files have the same limit."""
+"""The limit on how much packed data may expand, for gzip and for members of zip files."""
 
 from __future__ import annotations
 

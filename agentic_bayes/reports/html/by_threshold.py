@@ -1,4 +1,4 @@
-"""The verdict and the rates at other thresholds of the judge's score, each from a fit of its own."""
+"""The verdict and the rates at other thresholds of the judge's score, each from its own fit."""
 
 from __future__ import annotations
 

@@ -161,9 +161,7 @@ class FailureTable:
         """The commonest kind that says something, in a line; empty where there is none."""
         for group in self.groups:
             if group.name not in (_UNEXPLAINED, _OTHERS):
-                return (
-                    f"Commonest kind of failure: {group.name}, in {plural(group.trials, 'trial')} ({self.most(group)})"
-                )
+                return f"Most common failure: {group.name}, in {plural(group.trials, 'trial')} ({self.most(group)})"
         return ""
 
     def tables(self) -> Iterator[Table]:
@@ -190,7 +188,7 @@ def failure_tables(
     crashes = sum(one.verdict == "errored" for one in failed)
     counted = [plural(len(failed) - crashes, "failed trial")] if crashes < len(failed) else []
     counted += [plural(crashes, "agent error")] if crashes else []
-    notes = ["A trial can be of several kinds. In brackets, and as bars: the share of all trials of the agent."]
+    notes = ["A trial can be of several kinds. In brackets and as bars: the share of that agent's trials."]
     notes += ["Agent errors count as unscored, not as failed."] if crashes else []
     return (
         _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes) if failed else None,
@@ -200,7 +198,7 @@ def failure_tables(
 
 def _table(title: str, trials: Sequence[ReportTrial], totals: Mapping[str, int], notes: list[str]) -> FailureTable:
     groups, words = _groups(trials)
-    notes += ["In “quotes”: reasons that no kind is known of, by the words that they share."] if words else []
+    notes += ["Kinds in “quotes” are other reasons, grouped by the words they share."] if words else []
     if (more := len(groups) - MOST_KINDS) > 0:
         notes.append(f"{plural(more, 'rarer kind')} left out.")
     return FailureTable(title, groups[:MOST_KINDS], totals, notes)

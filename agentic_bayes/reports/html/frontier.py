@@ -1,4 +1,4 @@
-"""Cost or latency against reliability, where it was recorded: who is both cheaper and more reliable than whom."""
+"""Cost or latency against reliability, where recorded: which agents are beaten on both."""
 
 from __future__ import annotations
 

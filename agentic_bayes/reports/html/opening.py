@@ -143,13 +143,13 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
     if (gate := asked.gate) is not None:
         return f"{_gate_words(gate)} {_compared_below(asked)}".strip()
     if not asked.comparisons:
-        return f"The rate is about {where}. Whether it is good enough depends on the rate that you need."
+        return f"The rate is about {where}. Whether it is good enough depends on the rate you need."
     one = asked.comparisons[0]
     if "not_converged" in one.flags:
         return "The estimate did not converge: do not use these numbers."
     more = {
-        "better": "Better does not mean good enough to ship: for that, compare it with the rate that you need.",
-        "worse": "Worse does not mean bad: for that, compare it with the rate that you need.",
+        "better": "Better does not mean good enough to ship: for that, compare it with the rate you need.",
+        "worse": "Worse does not mean bad: for that, compare it with the rate you need.",
         "equivalent": "Any difference is too small to matter.",
         "undecided": "Either may be ahead: these data do not settle it, which does not mean that they are equal.",
     }[one.verdict]

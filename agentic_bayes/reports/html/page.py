@@ -101,7 +101,7 @@ def write_report(
     note : str, optional
         What was tested, in a line or two: the suite, the versions, the occasion.
     date : str, optional
-        Date of the report, as it is to be shown. Default: today (UTC).
+        Date of the report, as shown. Default: today (UTC).
     evidence : Evidence, optional
         The scores behind the counts: adds tools, reasons, judge, and the scores of every conversation.
     conversations : iterable of Conversation, optional
@@ -436,7 +436,7 @@ def _failed_most(failed: FailureTable | None, tools: Sequence[Table], agents: Se
     lines = [line] if failed is not None and (line := failed.commonest()) else []
     for table in tools[:1]:
         agent, tool, what, calls, *_ = table.rows[0]
-        lines.append(f"Commonest fault with tools: {short_name(agent, *agents)}, {tool}, {what} ({calls} calls)")
+        lines.append(f"Most common tool fault: {short_name(agent, *agents)}, {tool}, {what} ({calls} calls)")
     return lines
 
 

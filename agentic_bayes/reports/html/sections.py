@@ -70,7 +70,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         if judged != counted:
             notes.append(
                 f"The evidence holds {plural(judged, 'conversation')}, the counts {counted:,}: "
-                "scores and reasons on this page are not the ones that were counted."
+                "the scores and reasons on this page are not those that were counted."
             )
     header = ["agent", "tasks", "scored", "passed", "failed", "unscored", "agent errors", "trials per task"]
     return Table(title="Trials by agent", header=header, rows=rows, notes=notes, noun="agent")

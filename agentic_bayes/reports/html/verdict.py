@@ -171,7 +171,7 @@ def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) ->
 
 def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str, str]:
     """What to do next, and the command for it with its options."""
-    more = "Add new tasks rather than more trials of the same ones; this command tells how many"
+    more = "Add new tasks rather than more trials of the same ones; this command says how many"
     match asked.gate:
         case Gate(verdict="inconclusive") as gate:
             return f"{more} the gate needs.", "plan", f"--at-least {gate.at_least!r}"
@@ -184,7 +184,7 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
         row = rows[asked.agent, asked.estimand, asked.metric, main_estimator(est)]
         width = row["upper"] - row["lower"]
         half = 0.1 if np.isnan(width) else max(round(width / 2, 3), 0.001)
-        read = "Read the tasks that failed most. This command tells how many new tasks halve the interval."
+        read = "Read the tasks that failed most. This command says how many new tasks halve the interval."
         return read, "plan", f"--width {half:g}"
     one = asked.comparisons[0]
     lost = ", ".join(short_name(task.task, *est.counts.tasks) for task in one.lost[:MOST_NAMED])

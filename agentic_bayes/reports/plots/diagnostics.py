@@ -236,7 +236,7 @@ def _counts(ax: Axes, *, est: Estimate, agent: int) -> None:
     if not parts:
         note = est.checks.not_checked(agent)
         if est.settings.judge is not None:
-            note = "not checked: what the model says of true successes says little of the judge's counts"
+            note = "not checked: the model describes true successes, not the judge's counts"
         _nothing(ax, title=title, why=note)
         return
     labels, observed, replicated = _histogram(parts)

@@ -236,7 +236,7 @@ def _unicode(value: Any) -> Any:
     """An answer or arguments without the characters that no file can hold; says how many were replaced."""
     readable, count = replaced(value)
     if count:
-        what = "characters that are no text (half a surrogate pair, or NUL)"
+        what = "characters that are not text (half a surrogate pair, or NUL)"
         warnings.warn(DoubtfulRecords(f"{count:,} {what} in an agent's reply were replaced"), stacklevel=2)
     return readable
 

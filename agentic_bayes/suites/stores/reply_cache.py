@@ -1,4 +1,4 @@
-"""Replies of earlier runs, kept for a while: the same trial of the same agent is not asked again."""
+"""Caches replies for a while, so that later runs need not ask the same agent about the same trial again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the runs of this user's suites are, so that a run is found by its id in whatever folder it was written."""
+"""An index of this user's runs, so that a run can be found by its id in any folder."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ class TestBfcl:
     def test_counts_that_do_not_fit_the_failures_are_refused(self, counts):
         """The first line says how many passed of how many; the rest are the failures."""
         header = {"accuracy": 0.5} | dict(zip(("correct_count", "total_count"), counts, strict=True))
-        with pytest.raises(EvidenceError, match="so that 2 different failures cannot be all that follow"):
+        with pytest.raises(EvidenceError, match="which does not fit the 2 different failures that follow"):
             of_json([header, *one_line_each(BFCL)[1:]])
 
     def test_a_run_without_failures_is_read(self, tmp_path):

@@ -111,7 +111,7 @@ def test_trials_of_one_number_in_two_files_are_refused_until_it_is_said_whose_th
     ("files", "message"),
     [
         ({}, "no file in it ends in .json, .jsonl, "),
-        ({"t.csv": "task,correct\na,1\n"}, "it holds t.csv. Conversations are read by"),
+        ({"t.csv": "task,correct\na,1\n"}, "it holds t.csv. For conversations, use"),
         ({"ok.xml": None, "cut.json": '{"evalId": "e", "results": {"resu'}, "cut.json: not JSON"),
         ({"ok.xml": None, "empty.json": ""}, "empty.json: must be JSON"),
         ({"ok.xml": None, "p.jsonl": None}, "holds results of 2 tools (junit: ok.xml; promptfoo: p.jsonl). Read one"),

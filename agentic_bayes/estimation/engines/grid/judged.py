@@ -280,7 +280,7 @@ def _placed(
             by_v = logsumexp(np.moveaxis(weighted, 1, 0).reshape(rho.v.size, -1), axis=1)
             wide = widened_range(by_theta, theta_range, theta_limits(log_prior))
             new_theta = wide if wide != theta_range else kept_range(theta, by_theta, theta_range)
-            # until θ is resolved, its nodes say nothing of ρ
+            # until θ is resolved, its nodes say nothing about ρ
             resolved = wide == theta_range and share_of(new_theta, theta_range) > 0.25
             new_v = kept_range(rho.v, by_v, v_range) if resolved else v_range
             moved |= not resolved or min(share_of(new_theta, theta_range), share_of(new_v, v_range)) < 0.6

@@ -44,8 +44,8 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     known = type(total) is int and type(passed) is int and passed >= 0 and total <= _LARGEST
     if not known or not total - passed == len(failed) == len(entries):
         raise EvidenceError(
-            f"{short(passed)} of {short(total)} are right by the first line, so that {len(failed)} different failures "
-            "cannot be all that follow"
+            f"{short(passed)} of {short(total)} are right according to the first line, which does not fit the "
+            f"{len(failed)} different failures that follow"
         )
     category = next((entry.get("test_category") for _, entry in entries), None)
     name = _FILE.fullmatch(path.name)
@@ -54,8 +54,9 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     tasks = _listed(path, total) or [f"{category}_{number}" for number in range(total)]
     if strange := failed.keys() - set(tasks):
         raise EvidenceError(
-            f"what passed is not in a score file, and {min(strange)} is not one of {tasks[0]} to {tasks[-1]}, so that "
-            f"it cannot be told either: put the result file next to it as {_result(path).name}"
+            f"a score file does not list what passed, and {min(strange)} is not one of {tasks[0]} to "
+            f"{tasks[-1]}, so it is unclear which passed: put the result file next to it as "
+            f"{_result(path).name}"
         )
     for task in tasks:
         where, entry = failed.get(task, ("the first line", {}))

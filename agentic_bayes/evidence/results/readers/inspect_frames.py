@@ -19,7 +19,7 @@ _MOST = 1_000_000  # samples of a run
 _WITH_MODEL = "samples_df(logs, columns=EvalModel + EvalTask + SampleSummary)"
 _ONE_TASK = (
     "evals_df has one row per run, so each benchmark is one task and its samples are attempts at it: pass@1 is its "
-    f"accuracy, but a larger k says nothing of its samples; for that write them: {_WITH_MODEL}"
+    f"accuracy, but a larger k says nothing about its samples; for that, write the samples: {_WITH_MODEL}"
 )
 
 

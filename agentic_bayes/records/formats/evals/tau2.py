@@ -1,4 +1,4 @@
-"""Read tau2 results: ``results.json`` with the simulations in it, or in a folder ``simulations/`` next to it.
+"""Read tau2 results: `results.json` with the simulations, or next to a folder `simulations/`.
 
 A simulation is a conversation of one interaction. Its expected calls are those in its own ``action_checks``; if it was
 never checked, those of its task; if neither has any, they are unknown. The benchmark does not compare the order of

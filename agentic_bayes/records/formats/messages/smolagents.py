@@ -1,4 +1,4 @@
-"""Read smolagents messages, as an agent's memory writes them: calls and observations are text in them."""
+"""Read smolagents messages from an agent's memory, in which calls and observations are text."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     if role == "system":
         for block in blocks:
             if block["type"].endswith(("tool_use", "tool_result")):
-                message.faults.add(path, "must not hold calls or results, which are no system text")
+                message.faults.add(path, "must not hold calls or results, which are not system text")
         spoken = message.inside({"content": [block for block in blocks if block["type"] == "text"]})
         log.add(Message("system", content_text(spoken, "content")), path)
         return

@@ -355,7 +355,7 @@ class _SubAgents:
         lines = self._lines(str(call), agent, prompt)
         if lines is None:
             if isinstance(agent, str):
-                self.session.log.doubt((), "what a sub-agent did is in a file of its own that is missing")
+                self.session.log.doubt((), "a sub-agent's own file is missing, so what it did is unknown")
             return
         inner = SessionLog(NAME, self.session.origin)
         nested = _SubAgents(inner, (), None)

@@ -18,7 +18,7 @@ from agentic_bayes.records.wire.layout import Origin, Shape
 
 NAME = "codex"
 
-OF_SUB_AGENT = "is the session of a sub-agent: another session started it, and it is read as one of its own"
+OF_SUB_AGENT = "is the session of a sub-agent: another session started it, and it is read as a separate session"
 
 _ROLLOUT = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
 _EXEC = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed"})

@@ -1,4 +1,4 @@
-"""Read traces of the OpenAI Agents SDK: what its trace processors and exporters write, one trace or span an object.
+"""Read traces of the OpenAI Agents SDK as its processors and exporters write them, one trace or span per object.
 
 A run of an agent is a turn; traces of one ``group_id`` are a conversation. Spans of the Responses API name the
 response only, so a trace of such a model holds the calls, but neither query nor answer.

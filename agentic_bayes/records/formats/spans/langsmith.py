@@ -1,4 +1,4 @@
-"""Read LangSmith runs: trees with ``child_runs``, flat exports (a run a line), or rows of ``evaluate``.
+"""Read LangSmith runs: trees with `child_runs`, flat exports (one run per line), or rows of `evaluate`.
 
 A trace is a turn, and traces of one thread are a conversation. Feedback is a score; the outputs of the example are the
 reference.

@@ -1,4 +1,4 @@
-"""Read MLflow traces: what ``Trace.to_json()`` and ``to_dict()`` write, one trace an object, also in the older form.
+"""Read MLflow traces as `Trace.to_json()` and `to_dict()` write them, one trace per object, also in the older form.
 
 Feedback is a score; an expectation is the reference. Traces of one session are a conversation; those that an
 evaluation made are trials of the task that their request says.

@@ -1,4 +1,4 @@
-"""Messages whose content is a list of blocks: text, thoughts, calls, and results, which may stand in the user's turn.
+"""Messages whose content is a list of blocks: text, thoughts, calls, and results, which may be in the user's turn.
 
 Blocks are typed ``text``, ``thinking``, ``tool_use`` or ``tool_result``, or end like one of these two; other shapes of
 blocks are translated to these by their formats.

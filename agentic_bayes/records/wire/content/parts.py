@@ -1,4 +1,4 @@
-"""The content of a message: text, or parts of which some are text, some are marked and some may be calls or results."""
+"""The content of a message: text, or parts, some of which may be calls or results."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class SpanMessages:
             if any(map(is_message, value)):
                 objects = [item for item in value if isinstance(item, (dict, list))]
                 if len(objects) < len(value):
-                    self.unknown["items of a list of messages that are no messages"] += len(value) - len(objects)
+                    self.unknown["items in a list of messages that are not messages"] += len(value) - len(objects)
                 return objects
             batches = [self._raw(item, depth + 1) for item in value]
             if not batches or any(batch is None for batch in batches):

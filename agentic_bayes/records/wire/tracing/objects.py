@@ -1,4 +1,4 @@
-"""Objects of a file one by one: lines, items of a list, or one object; and what their members say in common."""
+"""Yields the objects of a file one by one (lines, items of a list, or one object), and what their members share."""
 
 from __future__ import annotations
 

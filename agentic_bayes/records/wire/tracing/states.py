@@ -1,4 +1,4 @@
-"""States of one run, written one after the other: each repeats the messages of the one before it and adds some."""
+"""Successive states of one run: each repeats the messages of the one before and adds some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read spans whose input and output are free: whatever a program passed to a step, or to a tool, and got back."""
+"""Read spans with free-form input and output: whatever a program passed to a step or tool, and got back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which score counts in a log whose records may each hold several, and which of the others are metrics."""
+"""Which score counts if records have several, and which of the others become metrics."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def is_printed(record: dict[str, Any]) -> bool:
 
 
 def record(raw: Fields, place: str, about: dict[str, Any]) -> LogRecord | None:
-    """A log record of OTLP JSON; None if it tells nothing of an agent."""
+    """A log record of OTLP JSON; None if it tells nothing about an agent."""
     attributes = attributes_of(raw)
     body = typed_value(raw.mapping("body")) if "body" in raw else None
     time = moment(raw, "timeUnixNano") or moment(raw, "observedTimeUnixNano")

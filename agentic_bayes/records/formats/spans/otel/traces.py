@@ -100,7 +100,7 @@ class _FileSpans:
                 f"spans ignored because they have no GenAI data (gen_ai.*): {self.of_others:,} of {self.total:,}"
             )
         if self.others:
-            found.append(f"log records and batches of metrics ignored, which tell of no agent: {self.others:,}")
+            found.append(f"log records and batches of metrics ignored, because they concern no agent: {self.others:,}")
         return found + self.traces.doubts()
 
     def take(self, part: JsonPart) -> Iterator[Parsed]:
