@@ -13,6 +13,7 @@ from agentic_bayes.errors import InvalidArgument
 
 MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are called
 FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
+_MINUS = re.compile(r"(?<![\w.])-(?=\d)")  # not the hyphen of a name, a range or a date
 _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
 
 
@@ -122,6 +123,11 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
     """A number with its interval for people: "0.420 [0.252, 0.566]"; one dash where neither is defined."""
     value, interval = format_number(mean, digits), format_interval(lower, upper, digits)
     return value if interval == "–" else f"{value} {interval}"
+
+
+def signed(text: str) -> str:
+    """Numbers with a true minus sign."""
+    return _MINUS.sub("−", text)
 
 
 def cut_text(text: str, longest: int) -> str:

@@ -241,7 +241,8 @@ def write_page(
     rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, tools), source)
     if to == "markdown":
         compared = _comparison(asked)
-        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
+        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group")]
+        tables += compared["drivers"]
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
         tables += [worst, *(table for one in failures for table in one.tables())]
         tables += [sections.data_table(est, evidence), *few, settings_table(est)]
@@ -376,7 +377,7 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "comparison": sections.comparison_table(comparisons) if comparisons else None,
         "differences": difference_bars(comparisons) if comparisons else None,
         "by_group": sections.groups_table(comparisons[0]) if comparisons else None,
-        "drivers": sections.driver_table(comparisons[0]) if comparisons else None,
+        "drivers": sections.driver_tables(comparisons[0]) if comparisons else [],
         "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
         "ranking_table": None if ranking is None else ranking.table(),
         "gated": None if asked.gate is None else asked.gate.table(),
@@ -387,7 +388,7 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
     """The table of tasks, and what is opened from it."""
     from markupsafe import Markup
 
-    tasks = task_columns(est, _on_own_tasks(est, asked))
+    tasks = task_columns(est, asked.metric, _on_own_tasks(est, asked))
     tasks["shown"] = _with_columns(est, asked)
     for own, name, brief in zip(tasks["agents"], est.agents, brief_names(est.agents), strict=True):
         own |= {"brief": brief} if brief != name else {}

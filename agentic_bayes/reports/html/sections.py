@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.compare import Comparison, TaskDifference
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
@@ -20,12 +20,14 @@ from agentic_bayes.formatting import (
     format_estimate,
     format_interval,
     format_number,
+    format_percent,
     format_share,
     indicator_words,
     interval_kind,
     interval_words,
     metrics_at,
     plural,
+    signed,
 )
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
@@ -33,12 +35,14 @@ from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows
 from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
 MOST_WORST = 8
+LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts, too."
 
 
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
@@ -153,48 +157,58 @@ def groups_table(one: Comparison) -> Table | None:
     return Table(title=title, header=header, rows=rows, noun="group") if rows else None
 
 
-def driver_table(one: Comparison) -> Table | None:
-    """The tasks that drive a difference; None where the agents share none."""
-    if not one.tasks:
-        return None
-    half = MOST_DRIVERS // 2
-    sure = bool(one.lost or one.won)
-    tasks = [*one.lost[:MOST_DRIVERS], *one.won[:MOST_DRIVERS]]
-    if not sure:
-        tasks = list(dict.fromkeys([*one.tasks[:half], *one.tasks[-half:]]))
-    rows = [
-        [
-            task.task,
-            "lost" if task in one.lost else "won" if task in one.won else "–",
-            f"{task.successes} of {task.trials}",
-            f"{task.baseline_successes} of {task.baseline_trials}",
-            format_estimate(task.mean, task.lower, task.upper),
-            format_share(task.prob_better),
-        ]
-        for task in tasks
-    ]
+def driver_tables(one: Comparison) -> list[Table]:
+    """The tasks that drive a difference: what got worse, and what got better; none where the agents share no task."""
     what = interval_kind(one.method, one.ci_prob, one.ci_kind)
-    notes = [f"Difference in {one.metric} of the task, posterior mean with {what}; {one.method}."]
-    if not sure:
-        notes.append("No task is won or lost with a probability of .9; these come closest.")
-    for word, found in (("lost", one.lost), ("won", one.won)):
-        if len(found) > MOST_DRIVERS:
-            notes.append(f"{len(found):,} tasks {word}; the table has the {MOST_DRIVERS} surest.")
-    header = ["task", f"for {one.agent}", f"{one.agent} passed", f"{one.baseline} passed", "difference", "P(higher)"]
-    title = f"Tasks on which the two differ most, in {one.metric}"
-    return Table(title=title, header=header, rows=rows, notes=notes, noun="task")
+    numbers = f"Difference in {one.metric} of the task, posterior mean with {what}; {one.method}."
+    found = []
+    for verb, tasks in (("lost to", one.lost), ("won against", one.won)):
+        if tasks:
+            rows = [[*_counts_of(task), sure_words(task)] for task in tasks[:MOST_DRIVERS]]
+            count = f"{MOST_DRIVERS} of {len(tasks):,}" if len(tasks) > MOST_DRIVERS else f"{len(tasks):,}"
+            title = f"Tasks that {one.agent} {verb} {one.baseline} ({count})"
+            header = [*_counts_head(one), "how sure"]
+            found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
+    if found or not one.tasks:
+        return found
+    rows = [[*_counts_of(task), format_percent(task.prob_better)] for task in _apart(one)]
+    notes = [
+        f"{numbers} The probability also takes into account how the agents did on the other tasks, and how hard this one "
+        "was for others: a task tried a few times says little by itself."
+    ]
+    header = [*_counts_head(one), f"chance {one.agent} is better"]
+    title = "Tasks on which the counts differ most; none of them is won or lost"
+    return [Table(title=title, header=header, rows=rows, notes=notes, noun="task")] if rows else []
+
+
+def _apart(one: Comparison) -> list[TaskDifference]:
+    """The tasks with the largest differences of the counts: those where the agent is behind, then the others."""
+    half = MOST_DRIVERS // 2
+    order = sorted((task for task in one.tasks if task.lead), key=lambda task: task.gap)
+    behind, ahead = ([task for task in order if task.lead == lead] for lead in (-1, 1))
+    return [*behind[:half], *ahead[-half:]]
+
+
+def _counts_head(one: Comparison) -> list[str]:
+    return ["task", f"{one.baseline} passed", f"{one.agent} passed", "difference"]
+
+
+def _counts_of(task: TaskDifference) -> list[str]:
+    passed = f"{task.baseline_successes} of {task.baseline_trials}", f"{task.successes} of {task.trials}"
+    return [task.task, *passed, signed(format_estimate(task.mean, task.lower, task.upper))]
 
 
 def worst_table(est: Estimate) -> Table | None:
     """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
-    notes = ["The lowest success probabilities; the table of tasks has all."]
+    notes = ["The smallest shares of trials passed; the table of tasks has all."]
     if len(est.agents) < FEWEST:
         worst = worst_tasks(est, est.agents)
         rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
         header = ["agent", "task", "passed"]
         return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes) if rows else None
     passed, scored = est.counts.successes, est.counts.trials
-    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()][:MOST_WORST]
+    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()]
+    hardest = sorted(hardest, key=lambda i: passed[:, i].sum() / scored[:, i].sum())[:MOST_WORST]
     rows = []
     for i in hardest:
         tried = scored[:, i] > 0

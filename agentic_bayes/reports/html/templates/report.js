@@ -140,9 +140,9 @@
     columns.push({ title: [metric], key: (i) => mean[i], fill: (cell, i) => cell.append(text[i]) });
   }
   if (difference) {
-    columns.push({ title: ["difference"], key: (i) => difference.mean[i],
+    columns.push({ title: [shown(difference.head[0])], label: () => difference.head[0], key: (i) => difference.mean[i],
       fill: (cell, i) => cell.append(difference.text[i]) });
-    columns.push({ title: ["P(higher)"], key: (i) => difference.better[i],
+    columns.push({ title: [shown(difference.head[1])], label: () => difference.head[1], key: (i) => difference.better[i],
       fill: (cell, i) => cell.append(difference.share[i]) });
   }
   const ONLY = {
