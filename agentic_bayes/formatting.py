@@ -148,6 +148,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def not_scored(unscored: int, errored: int) -> str:
+    """How many were not scored, and how many of these because the agent failed: "3 (2 agent errors)"."""
+    return f"{unscored:,} ({plural(errored, 'agent error')})" if errored else f"{unscored:,}"
+
+
 def indicator_words(attrs: Mapping[Any, Any]) -> str:
     """The indicator of outcomes with what it was cut at: "answer ≥ 0.7 and tools ≥ 1"."""
     name = str(attrs["indicator"])

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_percent, format_percent_range
+from agentic_bayes.formatting import Metric, format_percent, format_percent_range, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.result_table import Table
 
 FEWEST = 3  # agents from which there is something to rank and to map
+MOST_RIVALS = 10
 MOST_RANKED = 25  # agents of a ranking that are shown unfolded
 MOST_COLUMNS = 120  # of a heat map; more tasks share columns
 MOST_NAMED = 40  # agents whose rows of a heat map are high enough for a name
@@ -32,6 +34,7 @@ class RankedAgent:
     interval: str
     bar: IntervalBar | None
     prob_best: str
+    place: str
     places: str
     """The interval of its rank."""
 
@@ -71,10 +74,48 @@ def agent_order(est: Estimate, asked: ReportQuestion) -> list[int]:
 
 def ranked_agents(est: Estimate, ranking: Ranking) -> list[RankedAgent]:
     """The ranking's lines, best first."""
-    return [_ranked(est.agent_index(row["agent"]), row) for row in ranking.rows]
+    return [_ranked(est.agent_index(row["agent"]), f"{i:,}", row) for i, row in enumerate(ranking.rows, start=1)]
 
 
-def _ranked(agent: int, row: dict[str, Any]) -> RankedAgent:
+def ranking_table(ranking: Ranking, where: str) -> Table:
+    """The ranking's own table, headed by what it says of the best agent, and by the agents that may be as good."""
+    table = ranking.table()
+    notes = [_rivals_words(ranking), *table.notes]
+    return replace(table, title=f"Ranking: {_best_words(ranking, where)}", text="", notes=notes)
+
+
+def _best_words(ranking: Ranking, where: str) -> str:
+    best = ranking.rows[0]
+    low, high = best["lower_rank"], best["upper_rank"]
+    span = f"is {_ordinal(low)}" if low == high else f"is between {_ordinal(low)} and {_ordinal(high)}"
+    left_out = f", {ranking.n_left_out:,} left out" if ranking.n_left_out else ""
+    return (
+        f"by {ranking.metric} {best['agent']} is best with a probability of {format_percent(best['prob_best'])}; its "
+        f"true place {span} of {len(ranking.rows):,} ({best['ci_prob'] * 100:.4g} % sure; {where}; "
+        f"{plural(ranking.n_shared_tasks, 'task')} that all attempted{left_out})"
+    )
+
+
+def _rivals_words(ranking: Ranking) -> str:
+    best, rivals = ranking.rows[0], ranking.rivals
+    cut = format_percent((1 - best["ci_prob"]) / 2, 1)
+    rest = len(ranking.rows) - 1 - len(rivals)
+    others = "All others are" if rivals else "All other agents are"
+    worse = f" {others} worse: better with a probability below {cut}." if rest else ""
+    named = [f"{agent} ({format_percent(chance)})" for agent, chance in list(rivals.items())[:MOST_RIVALS]]
+    more = f", and {len(rivals) - MOST_RIVALS:,} more" if len(rivals) > MOST_RIVALS else ""
+    known = (
+        f"Not told apart from {best['agent']}, with the probability of being better than it: {', '.join(named)}{more}."
+    )
+    return f"{known if rivals else ''}{worse}".strip()
+
+
+def _ordinal(place: int) -> str:
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place:,}{ending}"
+
+
+def _ranked(agent: int, place: str, row: dict[str, Any]) -> RankedAgent:
     numbers = row["mean"], row["lower"], row["upper"]
     low, high = row["lower_rank"], row["upper_rank"]
     return RankedAgent(
@@ -83,6 +124,7 @@ def _ranked(agent: int, row: dict[str, Any]) -> RankedAgent:
         interval=format_percent_range(*numbers[1:]),
         bar=interval_bar(*numbers),
         prob_best=format_percent(row["prob_best"]),
+        place=place,
         places=f"{low:,}" if low == high else f"{low:,} to {high:,}",
     )
 

@@ -152,7 +152,9 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         return ""
     where = ESTIMANDS[asked.estimand].removeprefix("on ").replace("a new task", "new tasks")
     if (gate := asked.gate) is not None:
-        return " ".join([_gate_words(gate), *map(_sure, sorted(asked.comparisons[:2], key=lambda one: Metric(one.metric).k))])
+        return " ".join(
+            [_gate_words(gate), *map(_sure, sorted(asked.comparisons[:2], key=lambda one: Metric(one.metric).k))]
+        )
     if not asked.comparisons:
         return f"The rate is about {where}. Whether it is good enough depends on the rate that you need."
     one = asked.comparisons[0]

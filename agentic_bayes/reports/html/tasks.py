@@ -56,7 +56,9 @@ def task_columns(est: Estimate, metric: Metric, comparison: Comparison | None) -
             "lead": [0 if one is None else (one.task in won) - (one.task in lost) for one in differences],
             "better": [None if one is None else round(one.prob_better, 6) for one in differences],
             "mean": [None if one is None else round(one.mean, 6) for one in differences],
-            "text": ["–" if one is None else signed(format_estimate(one.mean, one.lower, one.upper)) for one in differences],
+            "text": [
+                "–" if one is None else signed(format_estimate(one.mean, one.lower, one.upper)) for one in differences
+            ],
             "share": ["–" if one is None else _lead_words(one) for one in differences],
         }
     return columns
@@ -142,4 +144,4 @@ def _turns(trial: ReportTrial) -> Iterator[list[Any]]:
             [cut(name), "unscored" if value is None else format_number(value), cut(why, LONGEST)]
             for name, value, why in trial.scores.get(position, ())
         ]
-        yield [cut(qa_id), parts, scores]
+        yield [cut(qa_id), parts, scores, trial.turns.get(position, "")]

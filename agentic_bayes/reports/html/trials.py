@@ -47,6 +47,7 @@ class ReportTrial:
     scores: Mapping[int, Iterable[NamedScore]] = field(default_factory=dict)
     # "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it
     verdict: str = ""
+    turns: dict[int, str] = field(default_factory=dict)  # index of an interaction → its own verdict, where it has one
     failures: list[TrialFailure] = field(default_factory=list)  # why it did not pass
     spent: dict[Spent, float] = field(default_factory=dict)  # what was recorded of it
 
@@ -119,6 +120,7 @@ def _judge(trial: ReportTrial, rows: Sequence[EvidenceRow], rule: IndicatorRule)
     """Fill in the verdict and why it is not a pass."""
     verdicts = [rule.verdict(row) for row in rows]
     trial.verdict = rule.whole(rows, verdicts) or ""
+    trial.turns = {row.interaction: verdict for row, verdict in zip(rows, verdicts, strict=True) if verdict is not None}
     if trial.verdict != "pass":
         for row, verdict in zip(rows, verdicts, strict=True):
             if verdict == trial.verdict or row.crashed:
