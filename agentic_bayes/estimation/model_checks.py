@@ -35,8 +35,8 @@ FLAGS = {
     "no_data": "nothing was scored: this is the prior's prediction",
     "prior_driven": "no task was tried twice, or no more often than the prior counts, so much of this is the prior's",
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
-    "misfit": "the spread of passes over tasks is not what the model expects: check that --method hierarchical --inflate "
-    "(inflate=True) gives the same answer",
+    "misfit": "the spread of passes over tasks is not what the model expects: check that --method hierarchical "
+    "--inflate (inflate=True) gives the same answer",
     "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
     "fewer_tasks": "some tasks have fewer than k trials and are left out: other k are means over other tasks",

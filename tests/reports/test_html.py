@@ -334,7 +334,10 @@ class TestManyAgents:
         for y, x in ((0, 0), (12, 3), (6, 1)):
             (opacity,) = [shade for shade, path in found.shades if f"M{x} {y}h" in path]
             assert opacity == pytest.approx(0.08 + 0.92 * shares[y, x], abs=1e-3)
+        assert found.unscored == ""
         assert heat_map(estimate(counts(TWO), "conjugate", k=1), [0, 1]) is None
+        gap = estimate(counts({"a": [(1, 1), NEVER], "b": [(1, 1), (0, 1)], "c": [(0, 1), (0, 1)]}), "conjugate", k=1)
+        assert heat_map(gap, [0, 1, 2]).unscored == "M1 0.9l.94-.9"  # of a only, where b and c have pale cells
 
     def test_long_names_are_whole_where_they_are_pointed_at(self, crowd, crowded):
         """A long name is shown without its middle, and its title has all of it."""

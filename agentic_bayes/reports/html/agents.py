@@ -34,7 +34,6 @@ class RankedAgent:
     interval: str
     bar: IntervalBar | None
     prob_best: str
-    place: str
     places: str
     """The interval of its rank."""
 
@@ -45,6 +44,8 @@ class HeatMap:
 
     shades: tuple[tuple[float, str], ...]
     """Opacity and SVG path of the cells of each shade, a cell being a unit wide and high."""
+    unscored: str
+    """SVG path of a line through every cell of which nothing was scored."""
     agents: tuple[int, ...]
     tasks: tuple[int, ...]
     """Positions in the table of tasks, the easiest first."""
@@ -74,7 +75,7 @@ def agent_order(est: Estimate, asked: ReportQuestion) -> list[int]:
 
 def ranked_agents(est: Estimate, ranking: Ranking) -> list[RankedAgent]:
     """The ranking's lines, best first."""
-    return [_ranked(est.agent_index(row["agent"]), f"{i:,}", row) for i, row in enumerate(ranking.rows, start=1)]
+    return [_ranked(est.agent_index(row["agent"]), row) for row in ranking.rows]
 
 
 def ranking_table(ranking: Ranking, where: str) -> Table:
@@ -115,7 +116,7 @@ def _ordinal(place: int) -> str:
     return f"{place:,}{ending}"
 
 
-def _ranked(agent: int, place: str, row: dict[str, Any]) -> RankedAgent:
+def _ranked(agent: int, row: dict[str, Any]) -> RankedAgent:
     numbers = row["mean"], row["lower"], row["upper"]
     low, high = row["lower_rank"], row["upper_rank"]
     return RankedAgent(
@@ -124,7 +125,6 @@ def _ranked(agent: int, place: str, row: dict[str, Any]) -> RankedAgent:
         interval=format_percent_range(*numbers[1:]),
         bar=interval_bar(*numbers),
         prob_best=format_percent(row["prob_best"]),
-        place=place,
         places=f"{low:,}" if low == high else f"{low:,} to {high:,}",
     )
 
@@ -154,5 +154,7 @@ def heat_map(est: Estimate, agents: Sequence[int]) -> HeatMap | None:
         rows, columns = np.nonzero(shade == level)
         cells = (f"M{x} {y}h.94v.9h-.94z" for y, x in zip(rows.tolist(), columns.tolist(), strict=True))
         shades.append((round(0.08 + 0.92 * level / LEVELS, 3), "".join(cells)))
+    gaps = np.argwhere(shade < 0).tolist()
+    unscored = "".join(f"M{x} {y + 0.9:g}l.94-.9" for y, x in gaps)
     height = NAMED_HEIGHT if len(agents) <= MOST_NAMED else LOW_HEIGHT
-    return HeatMap(tuple(shades), tuple(agents), tuple(tasks.tolist()), tuple(cuts.tolist()), height)
+    return HeatMap(tuple(shades), unscored, tuple(agents), tuple(tasks.tolist()), tuple(cuts.tolist()), height)

@@ -237,7 +237,7 @@
     const turns = one[6];
     const content = turns.flatMap(([id, said, scores, verdict], i) => {
       const head = make("h3", "", `${i + 1} of ${turns.length}: `, shown(id));
-      if (verdict && verdict !== "pass") head.append(make("b", "", ` ${WORDS[verdict]}`));
+      if (verdict) head.append(make("b", "", ` ${WORDS[verdict]}`));
       const lines = said.map(([kind, text, who]) => {
         const name = parts[kind];
         return make("div", `said ${name}`, who === undefined ? make("span", "", LABELS[name]) : make("span", "", shown(who)),
