@@ -297,12 +297,12 @@ class TestVerdict:
             "What next?",
             "What was tested?",
             "What makes it doubtful?",  # the agents did not all try the same tasks
-            "What failed most?",
             "What got worse?",
+            "What failed most?",
         ]
         assert "3 of 90 trials could not be scored (0 of v2, 3 of v1); they count neither" in page.words
         low, high = (format_percent(n / 42) for n in (14, 17))
-        assert f"Share of trials passed if all of them had failed or passed: v1 {low} or {high}." in page.words
+        assert f"Had they all failed, or all passed, v1 would have passed {low} or {high} of its trials." in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
 
 
@@ -478,7 +478,7 @@ class TestNumbers:
         assert f"Lost compared with v1: task 1 (4 of 4 → 0 of 4, {sure})." in page.words
         interval = signed(f"{format_number(task.mean)} {format_interval(task.lower, task.upper)}")
         assert page.table("Tasks that v2 lost to v1")[1] == ["task 1", "4 of 4", "0 of 4", interval, sure]
-        assert page.data(1)["difference"]["share"][0].endswith(f"({sure})")
+        assert page.data(1)["difference"]["share"][0].endswith(f" %\n{sure}")
         crossed = estimate(counts(cells), "crossed", k=1)  # there task 1 is easy for v1, and its mean not the lowest
         assert worst_tasks(crossed, ["v2"])["v2"][0] == ("task 1", 0, 4)
 

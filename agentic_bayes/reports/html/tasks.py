@@ -69,7 +69,7 @@ def _lead_words(one: TaskDifference) -> str:
     chance = format_percent(one.prob_better)
     if not one.lead:
         return f"{chance}, no lead"
-    return f"{chance} ({sure_words(one)})" if one.prob_better <= 1 - LIKELY and one.lead < 0 else chance
+    return f"{chance}\n{sure_words(one)}" if one.prob_better <= 1 - LIKELY and one.lead < 0 else chance
 
 
 def sure_words(one: TaskDifference) -> str:

@@ -15,6 +15,7 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.formatting import Metric, format_percent, format_points, indicator_words, plural
 from agentic_bayes.reports.html.opening import (
+    PROBABLY,
     Rows,
     agent_words,
     attempts_words,
@@ -61,6 +62,8 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("What makes it doubtful?", tuple(doubts)))
+    if asked.comparisons and asked.comparisons[0].tasks:
+        answered.append(_got_worse(asked.comparisons[0]))
     bad = worst_tasks(est, _about(est, asked))
     worst = [
         f"{short_name(name)}: {', '.join(f'{cut(task, 60)} ({c} of {n} passed)' for task, c, n in found[:MOST_NAMED])}"
@@ -68,8 +71,6 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
         if found
     ]
     answered.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
-    if asked.comparisons and asked.comparisons[0].tasks:
-        answered.append(_got_worse(asked.comparisons[0]))
     return answered
 
 
@@ -130,8 +131,8 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
         return Answer(
             "What is missing?", (line, *(f"{text[0].upper()}{text[1:]}." for text in asked.gate.if_missing_words))
         )
-    ends = [f"{short_name(agent)} {words}" for agent, n in own if n and (words := _share_if(est, agent))]
-    could = f"Share of trials passed if all of them had failed or passed: {', '.join(ends)}." if ends else ""
+    ends = [f"{short_name(agent)} would have passed {_share_if(est, agent)} of its trials" for agent, n in own if n]
+    could = f"Had they all failed, or all passed, {', '.join(ends)}." if ends else ""
     return Answer("What is missing?", tuple(filter(None, (line, could))))
 
 
@@ -201,7 +202,12 @@ def _got_worse(one: Comparison) -> Answer:
     if one.lost:
         named = [f"{_drop(task)}, {sure_words(task)})" for task in one.lost[:MOST_NAMED]]
         more = f", and {len(one.lost) - MOST_NAMED:,} more" if len(one.lost) > MOST_NAMED else ""
-        return Answer("What got worse?", (f"Lost compared with {before}: {', '.join(named)}{more}.",))
+        lines = [f"Lost compared with {before}: {', '.join(named)}{more}."]
+        lost = {task.task for task in one.lost}
+        others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
+        if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:
+            lines.append(f"The largest further drop: {_drop(next_one)}, {sure_words(next_one)}).")
+        return Answer("What got worse?", tuple(lines))
     drop = min(one.tasks, key=lambda task: task.gap)
     if drop.lead >= 0:
         return Answer("What got worse?", (f"Nothing: on no task was a smaller share passed than by {before}.",))

@@ -143,7 +143,11 @@
     columns.push({ title: [shown(difference.head[0])], label: () => difference.head[0], key: (i) => difference.mean[i],
       fill: (cell, i) => cell.append(difference.text[i]) });
     columns.push({ title: [shown(difference.head[1])], label: () => difference.head[1], key: (i) => difference.better[i],
-      fill: (cell, i) => cell.append(difference.share[i]) });
+      fill: (cell, i) => {
+        const [chance, sure] = difference.share[i].split("\n");
+        cell.append(chance);
+        if (sure) cell.append(make("span", "part", sure));
+      } });
   }
   const ONLY = {
     all: () => true,
