@@ -14,6 +14,7 @@ from agentic_bayes.errors import InvalidArgument
 
 MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are called
 FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
+_MINUS = re.compile(r"(?<![\w.])-(?=\d)")  # not the hyphen of a name, a range or a date
 _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
 
 
@@ -125,6 +126,11 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
     return value if interval == "–" else f"{value} {interval}"
 
 
+def signed(text: str) -> str:
+    """Numbers with a true minus sign."""
+    return _MINUS.sub("−", text)
+
+
 def cut_text(text: str, longest: int) -> str:
     """The text, cut to a length."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
@@ -198,6 +204,11 @@ def _joined(name: str, starts: Sequence[int], head: int, size: int) -> str:
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def not_scored(unscored: int, errored: int) -> str:
+    """How many were not scored, and how many of these because the agent failed: "3 (2 agent errors)"."""
+    return f"{unscored:,} ({plural(errored, 'agent error')})" if errored else f"{unscored:,}"
 
 
 def indicator_words(attrs: Mapping[Any, Any]) -> str:

@@ -75,7 +75,9 @@ def _undefined(name: str, ci_prob: float, n_tasks: int, note: str, *, difference
 
 
 def _too_few(n_tasks: int, metric: Metric) -> str:
-    return f"{plural(n_tasks, 'task')} with {plural(metric.k, 'trial')} or more: a test of {metric} needs two"
+    return (
+        f"{plural(n_tasks, 'task')} with {plural(metric.k, 'trial')} or more: a test of {metric} needs two such tasks"
+    )
 
 
 def _t_test(name: str, differences: Array, metric: Metric, ci_prob: float) -> ClassicalTest:

@@ -91,6 +91,11 @@ class TaskDifference:
         own, other = self.successes * self.baseline_trials, self.baseline_successes * self.trials
         return (own > other) - (own < other)
 
+    @property
+    def gap(self) -> float:
+        """The share of its trials that the agent passed, minus that of the baseline."""
+        return self.successes / self.trials - self.baseline_successes / self.baseline_trials
+
 
 @dataclass(frozen=True, slots=True)
 class DifferenceIfErrored:

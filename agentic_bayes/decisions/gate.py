@@ -200,6 +200,17 @@ class Gate(Decision):
         """
         return worst(one.verdict for one in self.requirements)
 
+    @property
+    def headline(self) -> str:
+        """The verdict in a few words; where the data are not enough, how sure it is and needs to be."""
+        if self.verdict != "inconclusive":
+            return self.verdict
+        lowest = min(one.probability for one in self.requirements if one.verdict == "inconclusive")
+        if ruling(lowest, self.confidence) != "inconclusive":  # the note says why
+            return "inconclusive"
+        sure = shown_beside(lowest, self.confidence)
+        return f"not passed, not enough evidence ({sure} sure; {format_percent(self.confidence)} needed)"
+
     def __str__(self) -> str:
         asked = "; ".join(f"{one.text} = {shown_beside(one.probability, self.confidence)}" for one in self.requirements)
         where = "on new tasks" if self.estimand == "population" else "on these tasks"
@@ -215,6 +226,12 @@ class Gate(Decision):
         """How many trials are missing, and what the gate comes to if they had failed or passed, in words."""
         counts = [(self.agent, self.trials), (self.baseline, self.baseline_trials)]
         lines = [f"{one.words} ({name})" if self.baseline else one.words for name, one in counts if one and one.words]
+        return [*lines, *self.if_missing_words]
+
+    @property
+    def if_missing_words(self) -> list[str]:
+        """What the gate comes to if the missing trials had failed or passed, in words."""
+        lines = []
         for one in self.if_missing:
             what = "errored trials" if one.which == "errored" else "missing trials"
             verb = {"pass": "passes", "fail": "fails", "inconclusive": "is inconclusive"}[one.verdict]
@@ -239,7 +256,7 @@ class Gate(Decision):
             self.note,
             *flag_words(self.flags),
         ]
-        return Table(title=f"Gate: {self.verdict}", header=header, rows=rows, notes=notes)
+        return Table(title=f"Gate: {self.headline}", header=header, rows=rows, notes=notes)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per requirement.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_type
-from agentic_bayes.decisions.decision import Decision, basis_words, described, summarised
+from agentic_bayes.decisions.decision import Decision, basis_words, described, share_above_zero, summarised
 from agentic_bayes.decisions.shared_tasks import SharedTasks, TaskSets, alike, task_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
@@ -85,6 +85,20 @@ class Ranking(Decision):
         It grows with the number of agents that are near the top, which the probability of any one pair does not show.
         """
         return float(self.rows[0]["expected_rank"] - 1)
+
+    @property
+    def rivals(self) -> dict[str, float]:
+        """The agents that are not told apart from the first: those that are better with a probability that `compare`
+        would leave undecided, at least (1 - ci_prob) / 2. Equal draws count for half.
+        """
+        best = self._alike[self._agents.index(self.rows[0]["agent"])]
+        leaders = [self._draws[:, [j]] for j in np.flatnonzero(self._alike == best)]
+        ahead = np.mean([share_above_zero(self._draws - own) for own in leaders], axis=0)
+        for group in np.unique(self._alike):  # nothing tells its agents apart
+            ahead[self._alike == group] = 0.5 if group == best else ahead[self._alike == group].mean()
+        least = (1 - self.rows[0]["ci_prob"]) / 2
+        chances = dict(zip(self._agents, ahead.tolist(), strict=True))
+        return {row["agent"]: chances[row["agent"]] for row in self.rows[1:] if chances[row["agent"]] >= least}
 
     def superiority(self) -> pd.DataFrame:
         """Probability that the agent of the row has a higher metric than the agent of the column.

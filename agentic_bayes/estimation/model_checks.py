@@ -35,7 +35,8 @@ FLAGS = {
     "no_data": "nothing was scored: this is the prior's prediction",
     "prior_driven": "no task was tried twice, or the prior outweighs the trials, so much of this comes from the prior",
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
-    "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
+    "misfit": "the spread of passes over tasks is not what the model expects: check that --method hierarchical "
+    "--inflate (inflate=True) gives the same answer",
     "chance_level_judge": "by the labels, the judge may be no better than chance, so its verdicts say next to nothing",
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
     "fewer_tasks": "some tasks have fewer than k trials and are left out, so each k averages over other tasks",

@@ -210,6 +210,16 @@ class Sensitivity(Tabular):
     def __repr__(self) -> str:
         return f"Sensitivity: {words(self.worst)}" if self.worst else "Sensitivity: there is no prior"
 
+    def _headline(self) -> str:
+        worst = self.worst
+        if worst is None:
+            return repr(self)
+        largest = max(abs(worst.prior_half), abs(worst.prior_double))
+        return (
+            f"Sensitivity: the prior moves {worst.metric} of {worst.agent} ({worst.estimand}) most, as a share of its "
+            f"interval: by {largest:.3f} when it counts half or double, {worst.prior_share:.0%} of the interval"
+        )
+
     def table(self) -> Table:
         """The moves of every mean; the band and the bounds where the model extrapolates."""
         beyond = any(not np.isnan(row.band_lower) for row in self.rows)
@@ -217,7 +227,7 @@ class Sensitivity(Tabular):
         for row in self.rows:
             line = [row.agent, row.estimand, row.metric, format_number(row.mean), format_interval(row.lower, row.upper)]
             moves = (row.prior_half, row.prior_double, row.likelihood_down, row.likelihood_up)
-            line += ["–" if np.isnan(move) else f"{move:+.3f}" for move in moves]
+            line += map(_move, moves)
             if beyond:
                 line += [_ends(row.band_lower, row.band_upper), _ends(row.bounds_lower, row.bounds_upper)]
             lines.append(line)
@@ -232,7 +242,13 @@ class Sensitivity(Tabular):
             *dict.fromkeys(row.note for row in self.rows),
         ]
         header += ["band", "bounds"] if beyond else []
-        return Table(title=repr(self), header=header, rows=lines, notes=notes)
+        return Table(title=self._headline(), header=header, rows=lines, notes=notes)
+
+
+def _move(move: float) -> str:
+    """A shift with its sign; none where it is nothing."""
+    text = f"{move:+.3f}"
+    return "–" if np.isnan(move) else text.lstrip("+-") if float(text) == 0 else text
 
 
 def _ends(lower: float, upper: float) -> str:

@@ -29,7 +29,7 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import NO_REFERENCE, Score
-from agentic_bayes.formatting import format_estimate, plural
+from agentic_bayes.formatting import format_estimate, not_scored, plural
 from agentic_bayes.records.identity import FEWEST_UNTOLD, UNTOLD_TASKS
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence"]
 
-_COUNTS = ("conversations", "scored", "unscored", "agent_errors")
 _SHOWN = 50
 UNCHECKED_ARGUMENTS = "arguments of tool calls were not compared: the expectations say nothing about them"
 PARTLY_JUDGED = (
@@ -117,18 +116,20 @@ class Evidence(Tabular):
     def table(self) -> Table:
         """One row per agent; the notes name the judge and the commonest reasons for missing scores and verdicts."""
         reasons = Counter(row.unscored_reason for row in self.rows if row.unscored_reason)
-        judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
+        judges = sorted({row.judge for row in self.rows if row.judge})
+        most = MOST_REASONS + (len(reasons) == MOST_REASONS + 1)  # no line says "1 more" where the reason itself fits
+        more = len(reasons) - most
         # a crash is among the reasons above already
         silent = Counter(row.tool_reason for row in self.rows if row.tools_unscored and not row.crashed)
         summary = self.summary()
         wrong_tools = int(summary["right_answer_wrong_tools"].sum())
         partly = _partly_judged(self.rows)
         notes = [
-            f"judge: {', '.join(judges) or 'none'}; scored and unscored are turns; score: mean over tasks with 95 % t "
-            "interval; tools right: of those with a verdict",
-            *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
+            f"judge: {', '.join(judges) or 'none'}; answer score: 0 to 1, averaged over tasks, 95 % t interval (not "
+            "the share that passed); tools right: of the turns with a tool verdict",
+            *(f"{count:,} × {reason}" for reason, count in reasons.most_common(most)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
-            f"{plural(wrong_tools, 'right answer')} (≥ 0.7) through wrong tools" if wrong_tools else "",
+            f"{plural(wrong_tools, 'turn')} with a right answer (≥ 0.7) but wrong tool calls" if wrong_tools else "",
             f"no tool verdict for {plural(silent.total(), 'turn')}:" if silent else "",
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
             UNCHECKED_ARGUMENTS if _compares_no_argument(self.rows) else "",
@@ -136,10 +137,12 @@ class Evidence(Tabular):
             f"doubtful: {PARTLY_JUDGED.format(plural(partly, 'conversation'))}" if partly else "",
         ]
         means = task_means(self.rows, score_of("answer"))
-        header = ["agent", "conversations", "scored", "unscored", "agent errors", "score", "tools right"]
+        header = ["agent", "conversations", "turns scored", "not scored", "average answer score", "tools right"]
         rows = [
             [
-                *(row["agent"], *(f"{row[name]:,}" for name in _COUNTS), _mean_text(means.get(row["agent"], {}))),
+                *(row["agent"], f"{row['conversations']:,}", f"{row['scored']:,}"),
+                not_scored(row["unscored"], row["agent_errors"]),
+                _mean_text(means.get(row["agent"], {})),
                 f"{row['tools_right']:,}/{row['tools_scored']:,}" if row["tools_scored"] else "–",
             ]
             for row in summary.to_dict("records")

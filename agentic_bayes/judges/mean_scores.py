@@ -88,10 +88,12 @@ class MeanScores(Tabular):
         unit = f"clustered by {plural(self.n_groups, 'group')} of tasks" if self.n_groups else "over tasks"
         notes = [
             f"Each task's mean counts once; {self.ci_prob * 100:.4g} % t intervals {unit}, cut at the scale's ends; "
-            "a difference is taken task by task."
+            "a difference is taken task by task.",
+            "A score lies between 0 and 1, and its average is not the share that passed. Not scored: also turns that a "
+            "score does not apply to, for tools those in which none was expected.",
         ]
-        header = ["score", "agent", "mean", "tasks", "scored", "unscored"]
-        return Table(title="Mean scores", header=header, rows=lines, notes=notes)
+        header = ["score", "agent", "average", "tasks", "turns scored", "not scored"]
+        return Table(title="Average scores", header=header, rows=lines, notes=notes)
 
 
 def mean_scores(

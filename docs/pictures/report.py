@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "support_agent"
 # what docs/report.md explains, in its order: a selector, or a question of the first screen
 MARKED = (
     *(".title", "#verdict", ".lede", ".rates"),
-    *("How sure is that?", "What is missing?", "What next?", "On what data?", "What failed most?"),
+    *("How sure are we?", "What is missing?", "What next?", "What was tested?", "What got worse?", "What failed most?"),
     "main > nav",
 )
 WIDTH = 1180

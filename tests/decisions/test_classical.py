@@ -85,8 +85,8 @@ def test_a_fixed_value_gives_a_one_sample_t():
 @pytest.mark.parametrize(
     ("cells", "k", "note"),
     [
-        (([(1, 2)], [(2, 2)]), 1, "1 task with 1 trial or more: a test of pass^1 needs two"),
-        (([(1, 2)] * 4, [(2, 2)] * 4), 3, "0 tasks with 3 trials or more: a test of pass^3 needs two"),
+        (([(1, 2)], [(2, 2)]), 1, "1 task with 1 trial or more: a test of pass^1 needs two such tasks"),
+        (([(1, 2)] * 4, [(2, 2)] * 4), 3, "0 tasks with 3 trials or more: a test of pass^3 needs two such tasks"),
         (([(1, 2)] * 4, [(2, 2)] * 4), 1, "all tasks differ alike: no interval"),
     ],
 )

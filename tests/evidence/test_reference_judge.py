@@ -262,7 +262,7 @@ def test_missing_numbers_are_named():
     assert grade.value < WRONG
     assert "3.6" in grade.reason
     assert "32.4" not in grade.reason
-    assert "given: 18 fahrenheit" in judge("18°C", "18°F").reason
+    assert "the answer says 18 fahrenheit" in judge("18°C", "18°F").reason
 
 
 def test_extra_numbers_are_no_error():

@@ -94,7 +94,7 @@ def test_a_trial_counts_once_in_each_of_its_kinds():
     ]
     assert failed.columns == ("b", "a")
     assert [failed.count(failed.groups[0], agent) for agent in failed.columns] == ["0", "2 (67 %)"]
-    assert failed.commonest() == "Most common failure: wrong number, in 2 trials (a 2 (67 %))"
+    assert failed.commonest() == "Most common failure: wrong number, in 2 of 3 trials of a."
 
 
 def test_three_examples_are_of_different_agents_tasks_and_reasons():

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from scripted import in_turn, verdict
 
 from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
-from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.gate import gate, shown_beside
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.bounds import pass_bounds
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.evidence.assess import assess
@@ -30,12 +31,21 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import ModelCall, Store
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
-from agentic_bayes.formatting import format_interval, format_number, format_percent, format_percent_range
+from agentic_bayes.formatting import (
+    Metric,
+    format_interval,
+    format_number,
+    format_percent,
+    format_percent_range,
+    signed,
+)
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html import tasks as html_tasks
 from agentic_bayes.reports.html.agents import heat_map
 from agentic_bayes.reports.html.page import write_report
+from agentic_bayes.reports.html.sections import comparison_table
 from agentic_bayes.reports.html.text import cut, json_block, shown
+from agentic_bayes.reports.html.verdict import worst_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 VOID = ("meta", "link", "input", "img", "br", "line", "rect", "path", "circle")
@@ -201,21 +211,28 @@ class TestVerdict:
         assert written(est, tmp_path).verdict() == head
 
     @pytest.mark.parametrize(
-        ("bar", "head"), [(0.05, "v2 passes the gate"), (0.99, "v2 fails the gate"), (0.75, "The gate is inconclusive")]
+        ("bar", "head"),
+        [(0.05, "v2 passes the gate"), (0.99, "v2 fails the gate"), (0.75, "v2 has not passed the gate: not enough")],
     )
     def test_a_gates_verdict_comes_first(self, quick, bar, head, tmp_path):
-        """With a gate the heading is its verdict; the probabilities stand below."""
+        """With a gate the heading is its verdict; what it asks, and how sure the answer is, stand below."""
         found = gate(quick, "v2", at_least=bar)
         page = written(quick, tmp_path, at_least=bar)
         assert page.verdict().startswith(head)
-        assert found.requirements[0].text in page.words
+        assert (
+            f"at least 95 % sure that v2 succeeds in at least {bar * 100:g} % of attempts at new tasks." in page.words
+        )
+        sure = found.probability if found.verdict != "fail" else 1 - found.probability
+        assert f"We are {shown_beside(sure, 0.95)} sure" in page.words
 
     def test_a_gate_is_on_what_the_page_asks(self, quick, tmp_path):
         """Agent, metric, k and estimand of the gate are the verdict's own, whoever they are."""
         found = gate(quick, "v1", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
         page = written(quick, tmp_path, baseline="v2", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
         assert "v1" in page.verdict()
-        assert found.requirements[0].text in page.words
+        row = page.table("Gate: ")[1]
+        assert row[0] == "v1 succeeds three times in a row on at least 50 % of these tasks"
+        assert row[1] == shown_beside(found.probability, 0.8)
 
     def test_agent_baseline_and_metric_are_as_asked(self, quick, tmp_path):
         """The reverse question has the reverse answer; a value may be the baseline."""
@@ -228,7 +245,7 @@ class TestVerdict:
         """With three agents the ranks are shown, and the first of them is compared with the second."""
         est = estimate(counts({"a": STRONGER, "b": WEAKER, "c": UNEQUAL}), k=1)
         page = written(est, tmp_path)
-        assert page.table("Ranking: ")[1][0].startswith("a")
+        assert page.table("Ranking: by pass^1 a is best")[1][0].startswith("a")
         assert page.verdict() in ("a is better than c", "Undecided between a and c")
 
     @pytest.mark.parametrize(
@@ -273,16 +290,19 @@ class TestVerdict:
 
     def test_the_questions_of_a_reader_are_answered(self, page):
         """How sure, what is missing, what next, on what data, what failed; a flag asks one more; no formula answers."""
-        asked = [text for tag, text in page.said if tag == "dt"][:6]
+        asked = [text for tag, text in page.said if tag == "dt"][:7]
         assert asked == [
-            "How sure is that?",
+            "How sure are we?",
             "What is missing?",
             "What next?",
-            "On what data?",
+            "What was tested?",
             "What makes it doubtful?",  # the agents did not all try the same tasks
+            "What got worse?",
             "What failed most?",
         ]
-        assert "3 of 90 trials could not be scored" in page.words
+        assert "3 of 90 trials could not be scored (0 of v2, 3 of v1); they count neither" in page.words
+        low, high = (format_percent(n / 42) for n in (14, 17))
+        assert f"Had they all failed, or all passed, v1 would have passed {low} or {high} of its trials." in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
 
 
@@ -298,6 +318,13 @@ class TestManyAgents:
         ]
         assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
 
+    def test_who_may_be_as_good_as_the_best_is_named(self, crowd):
+        """Rivals of the first are those that `compare` would not call worse, with the same probability."""
+        ranking = rank(crowd, estimand="tasks")
+        best, *others = (row["agent"] for row in ranking.rows)
+        ahead = ranking.superiority()[best]
+        assert ranking.rivals == {name: pytest.approx(ahead[name]) for name in others if ahead[name] >= 0.025}
+
     def test_the_heat_map_goes_from_best_to_worst_and_easiest_to_hardest(self, crowd):
         """Rows are in the order that is given, columns by difficulty, and a cell's shade is the share passed."""
         order = list(range(13))[::-1]
@@ -307,7 +334,10 @@ class TestManyAgents:
         for y, x in ((0, 0), (12, 3), (6, 1)):
             (opacity,) = [shade for shade, path in found.shades if f"M{x} {y}h" in path]
             assert opacity == pytest.approx(0.08 + 0.92 * shares[y, x], abs=1e-3)
+        assert found.unscored == ""
         assert heat_map(estimate(counts(TWO), "conjugate", k=1), [0, 1]) is None
+        gap = estimate(counts({"a": [(1, 1), NEVER], "b": [(1, 1), (0, 1)], "c": [(0, 1), (0, 1)]}), "conjugate", k=1)
+        assert heat_map(gap, [0, 1, 2]).unscored == "M1 0.9l.94-.9"  # of a only, where b and c have pale cells
 
     def test_long_names_are_whole_where_they_are_pointed_at(self, crowd, crowded):
         """A long name is shown without its middle, and its title has all of it."""
@@ -345,7 +375,8 @@ class TestNumbers:
         for estimand, caption in named.items():
             assert all(word in caption for word in (method, "95 %", "unit conversation, indicator correct"))
             shown = {(row[0], row[1]): row[2:4] for row in page.tables[caption][1:]}
-            found = frame[frame["estimand"] == estimand].to_dict("records")
+            found = frame[(frame["estimand"] == estimand) & (frame["metric"] != "pass@1")]  # it is pass^1
+            found = found.to_dict("records")
             if method == "frequentist":
                 found = [r for r in found if r["estimator"] == "unbiased"]
             assert shown == {
@@ -383,18 +414,19 @@ class TestNumbers:
             assert "crossed" in caption
             assert kind in caption
         assert f"bands: {kind}s; dashed" in page.words
-        assert f"the success probability of this task (pass^1, crossed) with its {kind}." in page.words
+        assert f"the estimated success rate on this task with its {kind} (crossed)." in page.words
         assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
         assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
 
-    def test_a_missing_unbiased_estimate_has_its_reason(self, est, page):
-        """Where no task was tried so often, the dash beside the posterior is explained in the same row."""
-        plain = est.baseline(columns="all")
-        plain = plain[(plain["metric"] == "pass^5") & (plain["estimator"] == "unbiased")]
-        notes = plain[plain["estimand"] == "population"].set_index("agent")["note"]
+    def test_a_projection_says_so_with_its_bounds(self, est, page):
+        """Where no task was tried so often the bounds without a model stand in place of an unbiased estimate."""
         rows = [row for row in page.table("On a new task") if row[0] == "pass^5"]
         assert [row[5] for row in rows] == ["–", "–"]
-        assert all(notes[row[1]] and f"unbiased: {notes[row[1]]}" in row[7] for row in rows)
+        for row in rows:
+            bounds = pass_bounds(*est.counts.groups(est.agent_index(row[1])), Metric("pass^5"), prob=0.95)
+            without = f"without a model it could be anywhere from {format_percent_range(*bounds)}"
+            assert row[7].startswith("a projection: no task was tried 5 times; ")
+            assert without in row[7]
 
     def test_evidence_of_other_conversations_is_said(self, tmp_path):
         """Where the evidence is not what was counted, the page says so beside the counts, and not where it is."""
@@ -406,10 +438,10 @@ class TestNumbers:
         assert "The evidence holds 8 conversations, the counts 24: " in page.words
 
     def test_denominators(self, page):
-        """Per agent: tasks, scored, passed, failed, unscored, agent errors, trials per task."""
+        """Per agent: tasks, trials scored, passed, failed, not scored, trials per task."""
         assert page.table("Trials by agent")[1:] == [
-            ["v1", "11", "39", "14", "25", "3", "0", "3 to 4"],
-            ["v2", "12", "48", "39", "9", "0", "0", "4"],
+            ["v1", "11", "39", "14", "25", "3", "3 to 4"],
+            ["v2", "12", "48", "39", "9", "0", "4"],
         ]
 
     def test_the_tasks_are_the_counts(self, est, page):
@@ -434,6 +466,46 @@ class TestNumbers:
             if mean is not None:
                 assert mean == pytest.approx(after - before, abs=2e-6)
 
+    def test_a_task_is_in_the_measure_of_the_verdict(self, est, tmp_path):
+        """By pass^3 the agents' numbers are of three in a row, as is their difference, whose head names them."""
+        tasks = written(est, tmp_path, metric="pass^3").data(1)
+        frame = est.summary(columns="all", tasks=True).query(
+            "estimand == 'task' and metric == 'pass^3' and agent == 'v2'"
+        )
+        shown_means = dict(zip(tasks["names"], tasks["agents"][1]["mean"], strict=True))
+        assert all(shown_means[r["task"]] == pytest.approx(r["mean"], abs=1e-6) for r in frame.to_dict("records"))
+        assert tasks["difference"]["head"] == ["v2 − v1", "chance v2 is better"]
+
+    def test_what_got_worse_is_named(self, tmp_path):
+        """A task that one agent always passed and the next never is a line on the first screen, and has a table."""
+        cells = {"v1": [(4, 4), *[(0, 4), (4, 4)] * 8], "v2": [(0, 4), *[(1, 4), (4, 4)] * 8]}
+        est = estimate(counts(cells), "hierarchical", k=1)
+        page = written(est, tmp_path)
+        task = compare(est, "v2", baseline="v1").lost[0]
+        sure = f"{format_percent(1 - task.prob_better)} sure that it is worse"
+        assert f"Lost compared with v1: task 1 (4 of 4 → 0 of 4, {sure})." in page.words
+        interval = signed(f"{format_number(task.mean)} {format_interval(task.lower, task.upper)}")
+        assert page.table("Tasks that v2 lost to v1")[1] == ["task 1", "4 of 4", "0 of 4", interval, sure]
+        assert page.data(1)["difference"]["share"][0].endswith(f" %\n{sure}")
+        crossed = estimate(counts(cells), "crossed", k=1)  # there task 1 is easy for v1, and its mean not the lowest
+        assert worst_tasks(crossed, ["v2"])["v2"][0] == ("task 1", 0, 4)
+
+    def test_where_nothing_is_won_the_counts_are_shown(self, tmp_path):
+        """The largest drop in the counts comes first, and is no loss: it may be chance."""
+        cells = {"v1": [(1, 1), *[(1, 2)] * 9], "v2": [(0, 1), *[(1, 2)] * 9]}
+        page = written(estimate(counts(cells), "hierarchical", k=1), tmp_path)
+        assert "The largest drop, task 1 (1 of 1 → 0 of 1), may be chance." in page.words
+        assert [row[0] for row in page.table("Tasks on which the counts differ most; none of them")[1:]] == ["task 1"]
+
+    def test_a_test_that_says_otherwise_is_explained(self, quick):
+        """Where the model says better and p is above .05, or the other way round, a line says why; else none does."""
+        one = compare(quick, "v2", baseline="v1")
+        for said, p, explained in (("better", 0.01, False), ("better", 0.052, True), ("undecided", 0.04, True)):
+            lower = 0.01 if said == "better" else -0.01
+            test = replace(one.frequentist, p_value=p)
+            table = comparison_table([replace(one, lower=lower, upper=0.4, frequentist=test)])
+            assert (table.rows[0][1], len(table.notes) == 2) == (said, explained)
+
     def test_equal_counts_are_no_lead(self, tmp_path):
         """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""
         cells = {"v1": [(0, 4), *[(1, 4)] * 20], "v2": [(0, 4), *[(4, 4)] * 20]}
@@ -452,27 +524,26 @@ class TestNumbers:
         assert [row[0] for row in page.table("v2, by domain")[1:]] == ["cancel", "refund"]
         found = compare(est, "v2", baseline="v1", estimand="tasks")
         assert [row[2] for row in page.table("The difference by group")[1:]] == [
-            f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}" for one in found.groups
+            signed(f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}") for one in found.groups
         ]
 
     def test_the_tasks_that_drive_it_are_compares(self, est, page):
         """Lost and won tasks, with both counts."""
         found = compare(est, "v2", baseline="v1")
-        rows = page.table("Tasks on which the two differ most")[1:]
-        assert [row[:2] for row in rows] == [[one.task, "lost"] for one in found.lost] + [
-            [one.task, "won"] for one in found.won
-        ]
+        rows = page.table("Tasks that v2 won against v1")[1:]
+        assert [row[0] for row in rows] == [one.task for one in found.won]
         first = found.won[0]
-        assert rows[len(found.lost)][2:4] == [
-            f"{first.successes} of {first.trials}",
+        assert rows[0][1:3] == [
             f"{first.baseline_successes} of {first.baseline_trials}",
+            f"{first.successes} of {first.trials}",
         ]
+        assert rows[0][4] == f"{format_percent(first.prob_better)} sure that it is better"
 
     def test_what_is_undefined_is_a_dash_with_its_reason(self, tmp_path):
         """An agent of which nothing was scored has dashes and the reason; the data hold null."""
         est = estimate(counts({"v1": [(0, 0, 2), (0, 0, 1)], "v2": [(1, 2), (2, 2)]}), k=(1, 3))
         page = written(est, tmp_path)
-        row = next(row for row in page.table("On these tasks") if row[:2] == ["pass@1", "v1"])
+        row = next(row for row in page.table("On these tasks") if row[:2] == ["pass^1", "v1"])
         assert (row[2:4], "nothing was scored" in row[-1]) == (["–", "–"], True)
         assert "NaN" not in page.text
         assert "nan" not in page.words.lower().split()
@@ -498,14 +569,14 @@ class TestEvidence:
         head, first, *_ = judged_page.table("What went wrong in")
         assert head == ["what went wrong", "trials", "tasks", "v1", "v2"]
         assert first[0].startswith("wrong number another number, date or code than expected")
-        assert "Missing from the answer: 12 eur." in first[0]
+        assert "Expected 12 eur; the answer says " in first[0]
         assert "Most common failure: wrong number" in judged_page.words
 
     def test_judge_rubric_and_tools(self, judged_page):
         """Who judged is named with its version; tool use is counted."""
         rows = judged_page.table("Who judged")
         assert ["judge", "reference-judge/3"] in rows
-        assert any(row[0] == "tokens and cost" and "unknown" in row[1] for row in rows)
+        assert any(row[0] == "tokens and cost" and "not known" in row[1] for row in rows)
         assert judged_page.table("Evidence: ")[1][0] == "v1"
 
     def test_attempts_have_their_verdicts(self, judged_page):
@@ -743,8 +814,8 @@ class TestCommands:
         )
         assert (code, said.strip()) == (0, "report written to r.html")
         page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
-        assert page.verdict() in ("support-v2 passes the gate", "The gate is inconclusive for support-v2")
-        assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@1", "pass@2", "pass^1", "pass^2"}
+        assert page.verdict().startswith("support-v2 passes") or "has not passed the gate" in page.verdict()
+        assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@2", "pass^1", "pass^2"}
         said_by = {one[0] for one in page.data(2)["trials"] if one[6][0][1]}
         assert said_by == {0}  # only the first version's conversations were given
         assert "agentic-bayes estimate e.jsonl --unit conversation --indicator answer" in page.words

@@ -71,13 +71,20 @@ class TestThresholds:
         there = estimate(count_outcomes(evidence, threshold=0.9), "hierarchical")
         one, three = (compare(there, "v2", baseline="v1", metric=metric).verdict for metric in ("pass^1", "pass^3"))
         said = gate(there, "v2", at_least=0.3).verdict
-        assert row.words == (f"gate: {said}", f"{one} per attempt", f"{three} for three attempts in a row")
+        assert said == "fail"
+        assert row.words == ("gate: failed", f"{one} per attempt", f"{three} for three attempts in a row")
 
     def test_scores_between_which_no_threshold_lies_need_no_slider(self):
-        """Where every score is below .5 or .9 and more, one sentence says that the threshold does not matter."""
-        evidence = graded(scores=lambda score: 0.2 if score < 0.6 else 0.95)
+        """Where every score is below .5 or .9 and more, one sentence says why, and what a full score would change."""
+        evidence = graded(scores=lambda score: 0.2 if score < 0.6 else 0.95 if score < 0.8 else 1.0)
         est = estimate(count_outcomes(evidence), "hierarchical")
-        assert not threshold_rows(est, ask(est, None, None, "pass^1", None), evidence).matters
+        found = threshold_rows(est, ask(est, None, None, "pass^1", None), evidence)
+        passed = [row.answer_score for row in evidence if row.answer_score > 0.5]
+        assert not found.matters
+        assert found.same == (
+            "Any pass mark from 0.5 to 0.9 gives the same result, because no answer scored in between. "
+            f"Above 0.9, up to {passed.count(0.95)} of {len(passed)} passed conversations would fail."
+        )
 
     def test_it_is_absent_without_scores_on_a_scale(self, evidence, est):
         """No evidence, verdicts of 0 and 1 only, or other evidence than what was counted: nothing is shown."""

@@ -160,8 +160,14 @@ class TestEvidenceTable:
         rows = [scored("a", 0, i, answer_score=value) for i, value in enumerate((1.0, 0.5, 0.9))]
         rows.append(scored("a", 1, 0, unscored_reason="the judge gave no verdict: 429"))
         table = Evidence(tuple(rows)).table()
-        assert table.header[1:] == ["conversations", "scored", "unscored", "agent errors", "score", "tools right"]
-        assert table.rows == [["a", "2", "3", "1", "0", "0.800 [0.000, 1.000]", "–"]]
+        assert table.header[1:] == [
+            "conversations",
+            "turns scored",
+            "not scored",
+            "average answer score",
+            "tools right",
+        ]
+        assert table.rows == [["a", "2", "3", "1", "0.800 [0.000, 1.000]", "–"]]
         assert "(3 scored, 1 unscored)" in table.title
         assert "1 × the judge gave no verdict: 429" in table.notes
 
@@ -175,7 +181,7 @@ class TestEvidenceTable:
         assert table.rows[0][-1] == "0/2"
         assert list(filter(None, table.notes))[1:] == [
             "1 × agent error: x",
-            "2 right answers (≥ 0.7) through wrong tools",
+            "2 turns with a right answer (≥ 0.7) but wrong tool calls",
             "no tool verdict for 1 turn:",
             "1 × tool calls were not recorded",
         ]

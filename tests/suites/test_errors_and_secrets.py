@@ -237,7 +237,8 @@ def test_an_error_of_a_connection_carries_its_cause():
     try:
         raise RuntimeError("Connection error.") from httpx.RemoteProtocolError("the server hung up")
     except RuntimeError as error:
-        assert described(error) == "RuntimeError: Connection error (RemoteProtocolError: the server hung up)"
+        found = described(error)
+    assert found == "RuntimeError: Connection error (RemoteProtocolError: the server hung up)"
 
 
 @pytest.mark.parametrize("secret", ['sk+"1/ü\\9&<é', "12345678", "a b%c\nd=e&f"])

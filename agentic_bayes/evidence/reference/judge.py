@@ -312,11 +312,15 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
     if missing:
         share = 1 - len(missing) / len(required)
         alike = sorted(str(other) for token in missing for other in in_answer.get(token.key, ()))
-        instead = f" (given: {_listed(alike)})" if alike else ""
         known = in_query.keys() | {key for key, _ in required} | {piece.key for piece in with_parts(expected)}
-        other = any(token.kind in ("number", "code") and token.key not in known for token in answered)
-        kind: FailureKind = "wrong number" if other or alike else "missing fact"
-        return flawed(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}{instead}.", kind)
+        others = [token for token in answered if token.kind in ("number", "code") and token.key not in known]
+        units = {token.units for token in missing}
+        instead = alike or [str(token) for token in others if token.units in units] or list(map(str, others))
+        if instead:
+            said_instead = _listed(dict.fromkeys(instead))
+            reason = f"Expected {_listed(map(str, missing))}; the answer says {said_instead}."
+            return flawed(_INCOMPLETE * share, reason, "wrong number")
+        return flawed(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}.", "missing fact")
     others = _left_to_say(expected, asked, numbers=False)
     words = shared(others, content(answered))
     also = f", and {words:.0%} of its key words" if others else ""

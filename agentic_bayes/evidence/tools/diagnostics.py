@@ -200,6 +200,19 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
     )
 
 
+def faulty_conversations(evidence: Evidence, agent: str, tool: str, what: str) -> int:
+    """In how many conversations of an agent a problem of `ToolDiagnostics.to_pandas` occurred."""
+
+    def failed(counts: Mapping[str, Any]) -> int:
+        if what in _PROBLEMS:
+            return int(counts.get(_PROBLEMS[what][1], 0))
+        tally = counts.get("arguments", {}).get(what.removeprefix("argument "), {})
+        return sum(int(tally.get(kind, 0)) for kind in _LOST)
+
+    rows = (row for row in evidence.rows if row.agent == agent and row.tool_overall is not None)
+    return len({(row.task, row.trial) for row in rows if failed(row.tool_details.get(tool, {}))})
+
+
 def tool_failures(tools: Mapping[str, Any], utilization: float | None) -> list[FailureKind]:
     """The kinds of failure in the counts of one interaction; a call that replaces a missing one is a wrong tool."""
 

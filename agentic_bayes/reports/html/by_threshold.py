@@ -13,7 +13,8 @@ from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import Metric
+from agentic_bayes.formatting import Metric, plural
+from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.opening import (
     AgentRate,
     Rows,
@@ -31,6 +32,7 @@ from agentic_bayes.reports.thresholds import THRESHOLDS, estimates_at
 if TYPE_CHECKING:
     import xarray as xr
 
+GATE_WORDS = {"pass": "passed", "fail": "failed", "inconclusive": "not passed, not enough evidence"}
 MOST_SAID = 2  # comparisons that a verdict is made of
 CUT_BY_SCORE = ("answer", "joint")  # indicators that a threshold of the answer's score is part of
 
@@ -60,6 +62,8 @@ class ThresholdRows:
     """What the rates of an agent are, in words."""
     matters: bool
     """Whether any of the thresholds changes the verdict of a trial."""
+    same: str = ""
+    """Where none does: why, and what a full score would change."""
 
     @property
     def own(self) -> int:
@@ -95,7 +99,21 @@ def threshold_rows(est: Estimate, asked: ReportQuestion, evidence: Evidence | No
         return None
     metrics = tuple(attempts_words(metric) for metric in _metrics(est, asked))
     agents = tuple(map(est.agent_index, shown_agents(est, asked)))
-    return ThresholdRows(rows, agents, metrics, any(one is not est for one in fits.values()))
+    if any(one is not est for one in fits.values()):
+        return ThresholdRows(rows, agents, metrics, matters=True)
+    full = count_outcomes(evidence, threshold=1.0, **counting)
+    return ThresholdRows(rows, agents, metrics, matters=False, same=_same_words(evidence, est, cuts, full))
+
+
+def _same_words(evidence: Evidence, est: Estimate, cuts: Sequence[float], full: xr.Dataset) -> str:
+    """Why no threshold changes a verdict, and how many trials would fail if nothing but a full score passed."""
+    low, high, unit = cuts[0], cuts[-1], est.outcomes.attrs["unit"]
+    between = any(row.answer_score is not None and low <= row.answer_score < high for row in evidence.rows)
+    why = f"no {unit} depends on an answer that scored in between" if between else "no answer scored in between"
+    passed = int(est.counts.successes.sum())
+    lost = passed - int(_like(full, est)["successes"].values.sum())
+    above = f"Above {high:g}, up to {lost:,} of {plural(passed, f'passed {unit}')} would fail." if lost else ""
+    return f"Any pass mark from {low:g} to {high:g} gives the same result, because {why}. {above}".strip()
 
 
 def _like(outcomes: xr.Dataset, est: Estimate) -> xr.Dataset:
@@ -118,7 +136,7 @@ def _row(fit: Estimate, asked: ReportQuestion, est: Estimate, threshold: float) 
     rows = _rates(fit, asked)
     words = [f"{one.verdict} {attempts_words(Metric(one.metric))}" for one in own.comparisons[:MOST_SAID]]
     if own.gate is not None:
-        words.insert(0, f"gate: {own.gate.verdict}")
+        words.insert(0, f"gate: {GATE_WORDS[own.gate.verdict]}")
     return ThresholdRow(
         threshold=f"{threshold:g}",
         is_own=threshold == est.outcomes.attrs["threshold"],

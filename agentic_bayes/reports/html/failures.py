@@ -153,7 +153,10 @@ class FailureTable:
 
     def most(self, group: FailureGroup, most: int = MOST_NAMED, *, others: bool = True) -> str:
         """The agents with the most trials of a kind."""
-        named = [f"{self._briefs[agent]} {self.count(group, agent)}" for agent, _ in group.agents.most_common(most)]
+        named = [
+            f"{n:,} of {plural(self.trials[agent], 'trial')} of {self._briefs[agent]}"
+            for agent, n in group.agents.most_common(most)
+        ]
         more = len(group.agents) - len(named) if others else 0
         return ", ".join(named) + (f", and {plural(more, 'other agent')}" if more else "")
 
@@ -161,7 +164,7 @@ class FailureTable:
         """The commonest kind that says something, in a line; empty where there is none."""
         for group in self.groups:
             if group.name not in (_UNEXPLAINED, _OTHERS):
-                return f"Most common failure: {group.name}, in {plural(group.trials, 'trial')} ({self.most(group)})"
+                return f"Most common failure: {group.name}, in {self.most(group)}."
         return ""
 
     def tables(self) -> Iterator[Table]:

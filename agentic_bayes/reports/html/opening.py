@@ -9,9 +9,10 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.decisions.gate import Gate, shown_beside
+from agentic_bayes.decisions.gate import Gate, ruling, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
     brief_names,
@@ -19,7 +20,6 @@ from agentic_bayes.formatting import (
     format_percent,
     format_percent_range,
     interval_kind,
-    plural,
 )
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
@@ -27,6 +27,7 @@ from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.tables import ESTIMANDS, RowKey
 
 MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
+PROBABLY = 0.8  # probability from which an unsettled verdict is called probable
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 KINDS = {"better": "good", "worse": "bad", "equivalent": "good", "undecided": "open"}
 GATE_KINDS = {"pass": "good", "fail": "bad", "inconclusive": "open"}
@@ -104,6 +105,16 @@ def compared_words(one: Comparison) -> str:
             return f"{agent} is {verdict} than {baseline}"
 
 
+def success_words(metric: Metric, at_least: float, estimand: Estimand) -> str:
+    """What a bar asks: "succeeds three times in a row on at least 50 % of new tasks"."""
+    tasks = "new tasks" if estimand == "population" else "these tasks"
+    share = f"at least {100 * at_least:.4g} % of"
+    if metric.k == 1:
+        return f"succeeds in {share} attempts at {tasks}"
+    times = f"{_count(metric.k)} times in a row" if metric.power else f"at least once in {_count(metric.k)} attempts"
+    return f"succeeds {times} on {share} {tasks}"
+
+
 def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str]:
     """The verdict in a sentence, and its kind for the colour."""
     if asked.lead is not None:
@@ -113,12 +124,17 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
         text = {
             "pass": f"{agent} passes the gate",
             "fail": f"{agent} fails the gate",
-            "inconclusive": f"The gate is inconclusive for {agent}",
+            "inconclusive": f"{agent} has not passed the gate: {_unsettled(gate)}",
         }
         return text[gate.verdict], GATE_KINDS[gate.verdict]
     if asked.comparisons:
         return _with_scope(asked), KINDS[asked.comparisons[0].verdict]
     return f"{short_name(asked.agent, *est.agents)}: {agent_words(est, asked, asked.agent, rows)}", "open"
+
+
+def _unsettled(gate: Gate) -> str:
+    settled = ruling(gate.probability, gate.confidence) != "inconclusive"  # by the probability alone
+    return "what is missing could change the verdict" if settled and gate.if_missing else "not enough evidence"
 
 
 def _with_scope(asked: ReportQuestion) -> str:
@@ -141,7 +157,9 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         return ""
     where = ESTIMANDS[asked.estimand].removeprefix("on ").replace("a new task", "new tasks")
     if (gate := asked.gate) is not None:
-        return f"{_gate_words(gate)} {_compared_below(asked)}".strip()
+        return " ".join(
+            [_gate_words(gate), *map(_sure, sorted(asked.comparisons[:2], key=lambda one: Metric(one.metric).k))]
+        )
     if not asked.comparisons:
         return f"The rate is about {where}. Whether it is good enough depends on the rate you need."
     one = asked.comparisons[0]
@@ -151,7 +169,7 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         "better": "Better does not mean good enough to ship: for that, compare it with the rate you need.",
         "worse": "Worse does not mean bad: for that, compare it with the rate you need.",
         "equivalent": "Any difference is too small to matter.",
-        "undecided": "Either may be ahead: these data do not settle it, which does not mean that they are equal.",
+        "undecided": f"{_either(one)}: these data do not settle it, which does not mean that they are equal.",
     }[one.verdict]
     order = ""
     if asked.ranking is not None:
@@ -162,17 +180,39 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
 
 
 def _gate_words(gate: Gate) -> str:
-    what = rate_words(Metric(gate.metric))
-    where = ESTIMANDS[gate.estimand]
-    probability = shown_beside(gate.probability, gate.confidence)
+    """What the gate asks, and how sure the answer is."""
+    what = success_words(Metric(gate.metric), gate.at_least, gate.estimand)
+    fails = gate.verdict == "fail"
+    sure = shown_beside(1 - gate.probability if fails else gate.probability, gate.confidence)
     return (
-        f"The probability that its rate of {what} {where} is at least {gate.at_least * 100:.4g} % is {probability}; "
-        f"the gate needs {format_percent(gate.confidence)}."
+        f"Gate: be at least {format_percent(gate.confidence)} sure that {short_name(gate.agent)} {what}. "
+        f"We are {sure} sure{' that it does not' if fails else ''}."
     )
 
 
-def _compared_below(asked: ReportQuestion) -> str:
-    return f"{_with_scope(asked)}." if asked.comparisons else ""
+def _either(one: Comparison) -> str:
+    if isinstance(one.baseline, str):
+        return f"Either of {short_name(one.agent, one.baseline)} and {short_name(one.baseline, one.agent)} may be ahead"
+    return f"{short_name(one.agent, one.baseline)} may be above or below {baseline_words(one)}"
+
+
+def _sure(one: Comparison) -> str:
+    """A comparison's verdict in a sentence with its probability."""
+    agent, words = short_name(one.agent, one.baseline), attempts_words(Metric(one.metric))
+    scope = f"{words[0].upper()}{words[1:]}"
+    share = one.prob_better
+    match one.verdict:
+        case "equivalent":
+            return f"{scope}, {compared_words(one)} ({format_percent(one.prob_rope)} sure)."
+        case "undecided":
+            if max(share, 1 - share) < PROBABLY:
+                return f"{scope}, nothing is settled: {agent} is better with a probability of {format_percent(share)}."
+            word = "better" if share > 0.5 else "worse"
+            sure = format_percent(max(share, 1 - share))
+            return f"{scope}, {agent} is probably {word} ({sure} sure), but that is not settled."
+        case verdict:
+            sure = format_percent(share if verdict == "better" else 1 - share)
+            return f"{scope}, {compared_words(one)} ({sure} sure)."
 
 
 def agent_words(est: Estimate, asked: ReportQuestion, agent: str, rows: Rows) -> str:
@@ -213,13 +253,11 @@ def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows
     s, gate = est.settings, asked.gate
     words = rate_words(metric)
     trials = int(est.counts.trials.max(initial=0))
-    beyond = (
-        f"; no task was tried more than {plural(trials, 'time')}: the model extrapolates" if metric.k > trials else ""
-    )
+    beyond = f" (a projection: no task was tried {metric.k:,} times)" if metric.k > trials else ""
     interval = interval_kind(est.method.name, s.ci_prob, s.ci_kind)
     method = f"{metric} {ESTIMANDS[asked.estimand]}: {est.method.name}, {interval}"
     bar = 100 * gate.at_least if gate is not None and gate.metric == metric else None
-    return RateGroup(f"{words[0].upper()}{words[1:]}", f"{method}{beyond}", tuple(rates), bar)
+    return RateGroup(f"{words[0].upper()}{words[1:]}{beyond}", method, tuple(rates), bar)
 
 
 def shown_agents(est: Estimate, asked: ReportQuestion) -> list[str]:

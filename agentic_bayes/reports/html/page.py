@@ -21,19 +21,24 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import brief_names, interval_kind, plain_text, plural
-from agentic_bayes.judges.mean_scores import mean_scores
+from agentic_bayes.formatting import brief_names, interval_kind, plain_text, plural, signed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
-from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
+from agentic_bayes.reports.html.agents import (
+    MOST_RANKED,
+    agent_order,
+    heat_map,
+    ranked_agents,
+    ranking_table,
+)
 from agentic_bayes.reports.html.as_markdown import markdown_page
 from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.frontier import frontiers
-from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups, short_name
+from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups, rate_words
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import (
@@ -51,13 +56,11 @@ from agentic_bayes.reports.tables import (
     ESTIMANDS,
     estimate_tables,
     group_tables,
-    metrics_tables,
     rows_by_key,
     settings_table,
     superiority_table,
     tool_problems_tables,
 )
-from agentic_bayes.result_table import Table
 
 __all__ = ["write_report"]
 
@@ -238,13 +241,11 @@ def write_page(
     own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
-    rates, answered = (
-        rate_groups(est, asked, rows),
-        answers(est, asked, rows, _failed_most(failed, tools, est.agents), source),
-    )
+    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, evidence), source)
     if to == "markdown":
         compared = _comparison(asked)
-        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
+        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group")]
+        tables += compared["drivers"]
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
         tables += [worst, *(table for one in failures for table in one.tables())]
         tables += [sections.data_table(est, evidence), *few, settings_table(est)]
@@ -282,12 +283,14 @@ def write_page(
             **_attempts(est, asked, trials, briefs(LONGEST_SHOWN)),
             frontiers=frontiers(est, asked, trials),
             by_threshold=threshold_rows(est, asked, evidence),
-            evidence=[evidence.table(), *metrics_tables(evidence), mean_scores(evidence).table()]
-            if evidence is not None
-            else [],
+            evidence=sections.evidence_tables(evidence) if evidence is not None else [],
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
             diagnostics=sections.diagnostics_table(est, listed),
+            checked=sections.checked_words(est, listed),
+            unit=est.outcomes.attrs["unit"],
+            errors=est.outcomes.attrs.get("errors"),
+            rate_name=rate_words(asked.metric),
             sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
             settings=est.settings,
             method=est.method.name,
@@ -379,10 +382,10 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "comparison": sections.comparison_table(comparisons) if comparisons else None,
         "differences": difference_bars(comparisons) if comparisons else None,
         "by_group": sections.groups_table(comparisons[0]) if comparisons else None,
-        "drivers": sections.driver_table(comparisons[0]) if comparisons else None,
+        "drivers": sections.driver_tables(comparisons[0]) if comparisons else [],
         "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
-        "ranking_table": None if ranking is None else ranking.table(),
-        "gated": None if asked.gate is None else asked.gate.table(),
+        "ranking_table": None if ranking is None else ranking_table(ranking, ESTIMANDS[asked.estimand]),
+        "gated": None if asked.gate is None else sections.gate_table(asked.gate),
     }
 
 
@@ -392,7 +395,7 @@ def _attempts(
     """The table of tasks, and what is opened from it."""
     from markupsafe import Markup
 
-    tasks = task_columns(est, _on_own_tasks(est, asked))
+    tasks = task_columns(est, asked.metric, _on_own_tasks(est, asked))
     tasks["shown"] = _with_columns(est, asked)
     for own, name, brief in zip(tasks["agents"], est.agents, briefs, strict=True):
         own |= {"brief": brief} if brief != name else {}
@@ -431,13 +434,10 @@ def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
     return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
-def _failed_most(failed: FailureTable | None, tools: Sequence[Table], agents: Sequence[str]) -> list[str]:
+def _failed_most(failed: FailureTable | None, evidence: Evidence | None) -> list[str]:
     """The commonest kind of failure and the commonest fault of a tool, in a line each."""
-    lines = [line] if failed is not None and (line := failed.commonest()) else []
-    for table in tools[:1]:
-        agent, tool, what, calls, *_ = table.rows[0]
-        lines.append(f"Most common tool fault: {short_name(agent, *agents)}, {tool}, {what} ({calls} calls)")
-    return lines
+    kinds = "" if failed is None else failed.commonest()
+    return [*filter(None, (kinds, "" if evidence is None else sections.commonest_fault(evidence)))]
 
 
 @cache
@@ -455,6 +455,7 @@ def _environment() -> Any:
     environment.filters |= {
         "shown": shown,
         "plain": plain_text,
+        "signed": signed,
     }
     environment.tests["number_like"] = is_number_like
     environment.globals |= {"plural": plural, "rope_words": rope_words, "LONGEST_BESIDE": LONGEST_BESIDE}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.compare import Comparison, TaskDifference
 from agentic_bayes.decisions.decision import rope_words
+from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -16,29 +19,45 @@ from agentic_bayes.estimation.sensitivity import sensitivity_of
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
+from agentic_bayes.evidence.tools.diagnostics import faulty_conversations, tool_diagnostics
 from agentic_bayes.formatting import (
+    Metric,
     format_estimate,
     format_interval,
     format_number,
-    format_share,
+    format_percent,
+    format_percent_range,
     indicator_words,
     interval_kind,
     interval_words,
     metrics_at,
+    not_scored,
     plural,
+    signed,
 )
+from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
-from agentic_bayes.reports.html.opening import Rows
+from agentic_bayes.reports.html.opening import Rows, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
-from agentic_bayes.reports.html.verdict import worst_tasks
-from agentic_bayes.reports.tables import ESTIMANDS
+from agentic_bayes.reports.html.tasks import sure_words
+from agentic_bayes.reports.html.verdict import pass_rule, worst_tasks
+from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems_tables
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
 MOST_WORST = 8
+MOST_MISFITS = 5
+_BOUNDS = re.compile(r"distribution-free bounds \[([^,]+), ([^]]+)\]")
+TESTED = "In {} the verdict and the frequentist test fall on different sides of their limits. {}"
+TESTS_NEW = "The verdict is about these tasks only, the test about tasks like these."
+TESTS_ALIKE = (
+    "The test takes one difference per task and weighs all tasks alike; the model also weighs how often each task was "
+    "tried, and how hard it is. Treat such a result as borderline."
+)
+LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts, too."
 
 
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
@@ -50,11 +69,13 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         n = counts.trials[index][counts.scored[index]]
         passed, scored = int(counts.successes[index].sum()), int(counts.trials[index].sum())
         per_task = "–" if not n.size else str(n.min()) if n.min() == n.max() else f"{n.min()} to {n.max()}"
-        numbers = (int(tried.sum()), scored, passed, scored - passed, int(counts.unscored[index].sum()))
-        rows.append([agent, *(f"{number:,}" for number in numbers), f"{int(errored[index].sum()):,}", per_task])
+        numbers = (int(tried.sum()), scored, passed, scored - passed)
+        missing = not_scored(int(counts.unscored[index].sum()), int(errored[index].sum()))
+        rows.append([agent, *(f"{number:,}" for number in numbers), missing, per_task])
     attrs = est.outcomes.attrs
     notes = [
-        f"Unit {attrs['unit']}, indicator {indicator_words(attrs)}. Unscored trials count neither as passed nor failed."
+        f"A trial is one {attrs['unit']}{pass_rule(attrs)}. "
+        "Trials that are not scored count neither as passed nor as failed."
     ]
     if attrs.get("errors") == "fail":
         notes.append("A crashed agent counts as a failure.")
@@ -72,7 +93,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
                 f"The evidence holds {plural(judged, 'conversation')}, the counts {counted:,}: "
                 "the scores and reasons on this page are not those that were counted."
             )
-    header = ["agent", "tasks", "scored", "passed", "failed", "unscored", "agent errors", "trials per task"]
+    header = ["agent", "tasks", "trials scored", "passed", "failed", "not scored", "trials per task"]
     return Table(title="Trials by agent", header=header, rows=rows, notes=notes, noun="agent")
 
 
@@ -84,7 +105,7 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
     sections = []
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
-        for metric in metrics_at(ks):
+        for metric in (one for one in metrics_at(ks) if one != "pass@1"):  # which is pass^1
             for index in agents:
                 agent = est.agents[index]
                 one = rows[agent, estimand, metric, main]
@@ -98,7 +119,7 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
                         "interval": format_interval(one["lower"], one["upper"]),
                         "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
                         "baselines": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
-                        "doubt": "; ".join(filter(None, (one["flags"], one["note"], _undefined(beside[0])))),
+                        "doubt": _doubt(one, beside[0]),
                     }
                 )
         where = ESTIMANDS[estimand]
@@ -111,9 +132,20 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
     return sections
 
 
-def _undefined(unbiased: Mapping[str, Any]) -> str:
-    """Why there is no unbiased estimate, or empty."""
-    return f"unbiased: {unbiased['note']}" if math.isnan(unbiased["mean"]) else ""
+def _doubt(one: Mapping[str, Any], unbiased: Mapping[str, Any]) -> str:
+    """What makes a number doubtful, and why there is no unbiased estimate; empty where nothing does."""
+    flags, note = one["flags"].split(", "), one["note"]
+    undefined = f"unbiased: {unbiased['note']}" if math.isnan(unbiased["mean"]) else ""
+    if "extrapolated" in flags:
+        flags.remove("extrapolated")
+        if bounds := _BOUNDS.search(note):
+            # nearer to 0 or 1 than the note's digits show
+            ends = (0.0 if end[0] == "<" else 1.0 if end[0] == ">" else float(end) for end in bounds.groups())
+            without = f"without a model it could be anywhere from {format_percent_range(*ends)}"
+            note = note.replace(bounds.group(), without)
+        projected = f"a projection: no task was tried {one['k']:,} times"
+        return "; ".join(filter(None, (projected, note, *flags)))
+    return "; ".join(filter(None, (one["flags"], note, undefined)))
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
@@ -122,19 +154,39 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         [
             one.metric,
             one.verdict,
-            format_share(one.prob_better),
-            format_estimate(one.mean, one.lower, one.upper),
-            format_share(one.prob_rope),
-            str(one.frequentist),
+            format_percent(one.prob_better),
+            signed(format_estimate(one.mean, one.lower, one.upper)),
+            format_percent(one.prob_rope),
+            signed(str(one.frequentist)),
         ]
         for one in comparisons
     ]
     first = comparisons[0]
-    within = f"P(within {rope_words(first.rope)})"
-    header = ["metric", "verdict", "P(higher)", "difference", within, "frequentist test, for comparison"]
+    better = f"chance {first.agent} is {'better' if isinstance(first.baseline, str) else 'above'}"
+    within = f"chance of being within {rope_words(first.rope)}"
+    header = ["metric", "verdict", better, "difference", within, "frequentist test, for comparison"]
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
     note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
-    return Table(title="The difference", header=header, rows=rows, notes=[note])
+    notes = [note]
+    if apart := " and ".join(one.metric for one in comparisons if _test_says_otherwise(one)):
+        notes.append(TESTED.format(apart, TESTS_NEW if first.estimand == "tasks" else TESTS_ALIKE))
+    return Table(title="The difference", header=header, rows=rows, notes=notes)
+
+
+def _test_says_otherwise(one: Comparison) -> bool:
+    """Whether the frequentist test finds a difference where the verdict does not, or the other way round."""
+    p = one.frequentist.p_value
+    return not math.isnan(p) and (p < 1 - one.ci_prob) != (one.verdict in ("better", "worse"))
+
+
+def gate_table(gate: Gate) -> Table:
+    """The gate's own table, with its requirement in words, and whose trials are missing."""
+    table = gate.table()
+    what = f"{gate.agent} {success_words(Metric(gate.metric), gate.at_least, gate.estimand)}"
+    verdicts = {"pass": "passed", "fail": "failed", "inconclusive": "not enough evidence"}
+    rows = [[what, probability, verdicts[verdict]] for _, probability, verdict in table.rows]
+    notes = [f"{gate.agent}: {note}" if note in gate.missing else note for note in table.notes]
+    return replace(table, rows=rows, notes=notes)
 
 
 def groups_table(one: Comparison) -> Table | None:
@@ -143,58 +195,68 @@ def groups_table(one: Comparison) -> Table | None:
         [
             group.group,
             ESTIMANDS[group.estimand],
-            format_estimate(group.mean, group.lower, group.upper),
-            format_share(group.prob_better),
+            signed(format_estimate(group.mean, group.lower, group.upper)),
+            format_percent(group.prob_better),
         ]
         for group in one.groups
     ]
-    header = ["group", "where", "difference", "P(higher)"]
+    header = ["group", "where", "difference", f"chance {one.agent} is better"]
     title = f"The difference by group of tasks, in {one.metric}"
     return Table(title=title, header=header, rows=rows, noun="group") if rows else None
 
 
-def driver_table(one: Comparison) -> Table | None:
-    """The tasks that drive a difference; None where the agents share none."""
-    if not one.tasks:
-        return None
-    half = MOST_DRIVERS // 2
-    sure = bool(one.lost or one.won)
-    tasks = [*one.lost[:MOST_DRIVERS], *one.won[:MOST_DRIVERS]]
-    if not sure:
-        tasks = list(dict.fromkeys([*one.tasks[:half], *one.tasks[-half:]]))
-    rows = [
-        [
-            task.task,
-            "lost" if task in one.lost else "won" if task in one.won else "–",
-            f"{task.successes} of {task.trials}",
-            f"{task.baseline_successes} of {task.baseline_trials}",
-            format_estimate(task.mean, task.lower, task.upper),
-            format_share(task.prob_better),
-        ]
-        for task in tasks
-    ]
+def driver_tables(one: Comparison) -> list[Table]:
+    """The tasks that drive a difference: what got worse, and what got better; none where the agents share no task."""
     what = interval_kind(one.method, one.ci_prob, one.ci_kind)
-    notes = [f"Difference in {one.metric} of the task, posterior mean with {what}; {one.method}."]
-    if not sure:
-        notes.append("No task is won or lost with a probability of .9; these come closest.")
-    for word, found in (("lost", one.lost), ("won", one.won)):
-        if len(found) > MOST_DRIVERS:
-            notes.append(f"{len(found):,} tasks {word}; the table has the {MOST_DRIVERS} surest.")
-    header = ["task", f"for {one.agent}", f"{one.agent} passed", f"{one.baseline} passed", "difference", "P(higher)"]
-    title = f"Tasks on which the two differ most, in {one.metric}"
-    return Table(title=title, header=header, rows=rows, notes=notes, noun="task")
+    numbers = f"Difference in {one.metric} of the task, posterior mean with {what}; {one.method}."
+    found = []
+    for verb, tasks in (("lost to", one.lost), ("won against", one.won)):
+        if tasks:
+            rows = [[*_counts_of(task), sure_words(task)] for task in tasks[:MOST_DRIVERS]]
+            count = f"{MOST_DRIVERS} of {len(tasks):,}" if len(tasks) > MOST_DRIVERS else f"{len(tasks):,}"
+            title = f"Tasks that {one.agent} {verb} {one.baseline} ({count})"
+            header = [*_counts_head(one), "how sure"]
+            found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
+    if found or not one.tasks:
+        return found
+    rows = [[*_counts_of(task), format_percent(task.prob_better)] for task in _apart(one)]
+    notes = [
+        f"{numbers} The chance also takes into account how the agents did on the other tasks, and, if the model is "
+        "crossed, how hard this one was for all agents: a few trials of one task say little by themselves."
+    ]
+    header = [*_counts_head(one), f"chance {one.agent} is better"]
+    title = "Tasks on which the counts differ most; none of them is won or lost"
+    return [Table(title=title, header=header, rows=rows, notes=notes, noun="task")] if rows else []
+
+
+def _apart(one: Comparison) -> list[TaskDifference]:
+    """The tasks with the largest differences of the counts: those where the agent is behind, then the others."""
+    half = MOST_DRIVERS // 2
+    order = sorted((task for task in one.tasks if task.lead), key=lambda task: task.gap)
+    behind, ahead = ([task for task in order if task.lead == lead] for lead in (-1, 1))
+    return [*behind[:half], *ahead[-half:]]
+
+
+def _counts_head(one: Comparison) -> list[str]:
+    return ["task", f"{one.baseline} passed", f"{one.agent} passed", "difference"]
+
+
+def _counts_of(task: TaskDifference) -> list[str]:
+    passed = f"{task.baseline_successes} of {task.baseline_trials}", f"{task.successes} of {task.trials}"
+    return [task.task, *passed, signed(format_estimate(task.mean, task.lower, task.upper))]
 
 
 def worst_table(est: Estimate) -> Table | None:
     """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
-    notes = ["The lowest success probabilities; the table of tasks has all."]
+    notes = ["The smallest shares of trials passed; the table of tasks has all."]
     if len(est.agents) < FEWEST:
         worst = worst_tasks(est, est.agents)
         rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
         header = ["agent", "task", "passed"]
         return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes) if rows else None
     passed, scored = est.counts.successes, est.counts.trials
-    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()][:MOST_WORST]
+    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()]
+    hardest = sorted(hardest, key=lambda i: passed[:, i].sum() / scored[:, i].sum())[:MOST_WORST]
     rows = []
     for i in hardest:
         tried = scored[:, i] > 0
@@ -203,6 +265,30 @@ def worst_table(est: Estimate) -> Table | None:
         rows.append([est.counts.tasks[i], f"{failed:,} of {tried.sum():,}", f"{never:,} of {tried.sum():,}", whole])
     header = ["task", "agents that failed it", "agents that never passed it", "trials passed"]
     return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes, noun="task") if rows else None
+
+
+def evidence_tables(evidence: Evidence) -> list[Table]:
+    """What was judged; a page calls interactions turns, as its tables do."""
+    first, size = evidence.table(), len(evidence)
+    title = first.title.replace(plural(size, "interaction"), plural(size, "turn"), 1)
+    return [replace(first, title=title), *metrics_tables(evidence), mean_scores(evidence).table()]
+
+
+def commonest_fault(evidence: Evidence) -> str:
+    """The commonest fault with tools, in a line; empty where there is none."""
+    if not tool_problems_tables(evidence):
+        return ""
+    worst = tool_diagnostics(evidence).worst(1).to_dict("records")[0]
+    agent, tool, what = (str(worst[name]) for name in ("agent", "tool", "what"))
+    kinds = {
+        "not called": f"did not call {tool} when it was expected",
+        "not expected": f"called {tool} when it was not expected",
+        "out of order": f"called {tool} out of order",
+    }
+    fault = kinds.get(what, f"called {tool} with a wrong {what}" if what.startswith("argument ") else f"{tool}, {what}")
+    calls = f"{worst['failed']:,} of {plural(worst['of'], 'call')}"
+    where = plural(faulty_conversations(evidence, agent, tool, what), "conversation")
+    return f"Commonest fault with tools: {agent} {fault} ({calls}, in {where})."
 
 
 def judge_tables(
@@ -217,12 +303,14 @@ def judge_tables(
         rows += [(f"metric {name}", identity) for name, identity in further]
     elif judge := est.outcomes.attrs.get("judge"):
         rows.append(("judge", str(judge)))
+    if not rows and not facts and store is None and not est.judge_note:
+        return []
     rows.append(("judge's errors", est.judge_note or "not corrected: verdicts count as they are"))
     rows += facts.items()
     if store is not None:
         rows += [(f"asked: {model}", _usage_words(usage)) for model, usage in store.models().items()]
     elif not any("cost" in name for name in facts):
-        rows.append(("tokens and cost", "unknown: the judge's store was not given"))
+        rows.append(("tokens and cost", "not known: the report was made without the file of cached verdicts (--store)"))
     tables = [Table(title="Who judged, and at what cost", header=["item", "value"], rows=rows)]
     if est.settings.judge is not None:
         rates = est.judge_error().to_dict("records")
@@ -302,6 +390,23 @@ def diagnostics_table(est: Estimate, agents: Sequence[int]) -> Table:
     return Table(
         title="Diagnostics", header=["check", "result"], rows=rows or [("sampler", "none is used")], notes=notes
     )
+
+
+def checked_words(est: Estimate, agents: Sequence[int]) -> str:
+    """What was checked of the numbers of these agents, and whether it is fine."""
+    if isinstance(est.method, Frequentist):
+        return "This method has neither a sampler nor a model, so there is nothing to check."
+    how = "The numbers are computed without a sampler that could fail"
+    if est.diagnostics is not None:
+        how = "The sampler worked" if est.diagnostics.passed else "The sampler failed: do not use these numbers"
+    if not isinstance(est.method, Hierarchical | Crossed):
+        return f"{how}."
+    misfits = [est.agents[i] for i in agents if any(check.misfit for check in est.checks.predictive(i))]
+    whose = ", ".join(misfits[:MOST_MISFITS]) + (
+        f" and {len(misfits) - MOST_MISFITS:,} more" if len(misfits) > MOST_MISFITS else ""
+    )
+    fit = f"not for {whose}, see above" if misfits else "they are"
+    return f"{how}. Whether the passes spread over tasks as the model expects: {fit}."
 
 
 def without_option(est: Estimate) -> list[str]:

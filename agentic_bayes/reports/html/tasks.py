@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.decisions.compare import Comparison, TaskDifference
+from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_estimate, format_number, format_share, metrics_at
-from agentic_bayes.reports.html.text import cut, json_block
+from agentic_bayes.formatting import Metric, format_estimate, format_number, format_percent, metrics_at, signed
+from agentic_bayes.reports.html.text import brief_names, cut, json_block
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ MOST_KS = 2  # columns of pass@k and of pass^k
 MOST_BYTES = 10_000_000  # of all conversations in a page
 
 
-def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]:
-    """The table of tasks, column by column."""
+def task_columns(est: Estimate, metric: Metric, comparison: Comparison | None) -> dict[str, Any]:
+    """The table of tasks, column by column; agents and their difference in one metric."""
     agents, s = [], est.settings
     errored = est.outcomes["errored"].values
     for index, name in enumerate(est.agents):
-        stats = est.posterior.distribution(index, "task", Metric("pass^1")).stats(s.ci_prob, s.ci_kind)
+        stats = est.posterior.distribution(index, "task", metric).stats(s.ci_prob, s.ci_kind)
         attempted = est.counts.attempted[index]
         known = [bool(tried) and mean == mean for tried, mean in zip(attempted, stats.mean.tolist(), strict=True)]
         parts = [getattr(stats, part).tolist() for part in ("mean", "lower", "upper")]
@@ -44,17 +44,21 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
             }
         )
     if len(agents) == 1:  # with several, a column each would be too many
-        agents[0]["more"] = {str(metric): _task_metric(est, metric) for metric in metrics_at(_larger(s.k))}
+        agents[0]["more"] = {str(one): _task_metric(est, one) for one in metrics_at(_larger(s.k)) if one != metric}
     columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
     if comparison is not None and comparison.tasks:
         by_task = {one.task: one for one in comparison.tasks}
         won, lost = ({one.task for one in found} for found in (comparison.won, comparison.lost))
         differences = [by_task.get(task) for task in est.counts.tasks]
+        name, other = brief_names((comparison.agent, str(comparison.baseline)))
         columns["difference"] = {
+            "head": [f"{name} − {other}", f"chance {name} is better"],
             "lead": [0 if one is None else (one.task in won) - (one.task in lost) for one in differences],
             "better": [None if one is None else round(one.prob_better, 6) for one in differences],
             "mean": [None if one is None else round(one.mean, 6) for one in differences],
-            "text": ["–" if one is None else format_estimate(one.mean, one.lower, one.upper) for one in differences],
+            "text": [
+                "–" if one is None else signed(format_estimate(one.mean, one.lower, one.upper)) for one in differences
+            ],
             "share": ["–" if one is None else _lead_words(one) for one in differences],
         }
     return columns
@@ -62,7 +66,17 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
 
 def _lead_words(one: TaskDifference) -> str:
     """The probability of a higher rate; equal shares of trials are no lead, whatever other tasks say of the agents."""
-    return format_share(one.prob_better) if one.lead else f"{format_share(one.prob_better)}, no lead"
+    chance = format_percent(one.prob_better)
+    if not one.lead:
+        return f"{chance}, no lead"
+    return f"{chance}\n{sure_words(one)}" if one.prob_better <= 1 - LIKELY and one.lead < 0 else chance
+
+
+def sure_words(one: TaskDifference) -> str:
+    """How sure it is that an agent is better, or worse, on a task: "94 % sure that it is worse"."""
+    worse = one.prob_better < 0.5
+    sure = format_percent(1 - one.prob_better if worse else one.prob_better)
+    return f"{sure} sure that it is {'worse' if worse else 'better'}"
 
 
 def _larger(ks: Sequence[int]) -> list[int]:
@@ -130,4 +144,4 @@ def _turns(trial: ReportTrial) -> Iterator[list[Any]]:
             [cut(name), "unscored" if value is None else format_number(value), cut(why, LONGEST)]
             for name, value, why in trial.scores.get(position, ())
         ]
-        yield [cut(qa_id), parts, scores]
+        yield [cut(qa_id), parts, scores, trial.turns.get(position, "")]

@@ -13,7 +13,7 @@ from agentic_bayes.evidence.recorded import RecordedJudge
 from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow
 from agentic_bayes.evidence.score import Score, named_kinds
 from agentic_bayes.evidence.tools.diagnostics import tool_failures
-from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, metric_threshold
+from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, TrialVerdict, metric_threshold
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
@@ -47,6 +47,8 @@ class ReportTrial:
     scores: Mapping[int, Iterable[NamedScore]] = field(default_factory=dict)
     # "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it
     verdict: str = ""
+    # index of an interaction that did not pass → its own verdict
+    turns: dict[int, TrialVerdict] = field(default_factory=dict)
     failures: list[TrialFailure] = field(default_factory=list)  # why it did not pass
     spent: dict[Spent, float] = field(default_factory=dict)  # what was recorded of it
 
@@ -119,6 +121,8 @@ def _judge(trial: ReportTrial, rows: Sequence[EvidenceRow], rule: IndicatorRule)
     """Fill in the verdict and why it is not a pass."""
     verdicts = [rule.verdict(row) for row in rows]
     trial.verdict = rule.whole(rows, verdicts) or ""
+    own = ((row.interaction, verdict) for row, verdict in zip(rows, verdicts, strict=True))
+    trial.turns = {turn: verdict for turn, verdict in own if verdict not in (None, "pass")}
     if trial.verdict != "pass":
         for row, verdict in zip(rows, verdicts, strict=True):
             if verdict == trial.verdict or row.crashed:

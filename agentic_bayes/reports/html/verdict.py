@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
 from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.formatting import Metric, format_percent, format_points, indicator_words, plural
 from agentic_bayes.reports.html.opening import (
+    PROBABLY,
     Rows,
     agent_words,
     attempts_words,
@@ -23,6 +25,7 @@ from agentic_bayes.reports.html.opening import (
     short_name,
 )
 from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.tasks import sure_words
 
 MOST_NAMED = 3
 MOST_LISTED = 3  # agents that an answer goes through
@@ -44,7 +47,7 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     if asked.lead is not None:
         answered.append(Answer("What are the verdicts?", asked.lead.lines))
     if asked.comparisons:
-        answered.append(_how_sure(asked))
+        answered.append(_how_sure(est, asked, rows))
     elif len(est.agents) > 1:
         lines = [
             f"{short_name(agent, *est.agents)}: {agent_words(est, asked, agent, rows)}."
@@ -54,13 +57,15 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
             lines.append(f"The table of estimates has all {len(est.agents):,} agents.")
         lines.append(f"The agents are not compared: {asked.note}.")
         answered.append(Answer("How reliable are they?", tuple(lines)))
-    answered += [_what_is_missing(est, asked.gate)]
+    answered += [_what_is_missing(est, asked)]
     if asked.lead is None:
         answered.append(_what_next(est, asked, rows, source))
-    answered.append(_on_what_data(est, asked))
+    answered.append(_what_was_tested(est, asked))
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("What makes it doubtful?", tuple(doubts)))
+    if asked.comparisons and asked.comparisons[0].tasks:
+        answered.append(_got_worse(asked.comparisons[0]))
     bad, tasks = worst_tasks(est, _about(est, asked)), est.counts.tasks
     worst = []
     for name, found in bad.items():
@@ -77,79 +82,159 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
     return list(dict.fromkeys([asked.agent, *compared, *few]))
 
 
-def _how_sure(asked: ReportQuestion) -> Answer:
+def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
     one, *further = asked.comparisons
-    rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
+    rate, agent, points = rate_words(asked.metric), short_name(one.agent, one.baseline), format_points(one.mean)
     lines = [
         f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
-        f"The difference is {format_points(one.mean)} percentage points, {one.ci_prob * 100:.4g} % interval "
-        f"{format_points(one.lower)} to {format_points(one.upper)}.",
+        f"The difference is {points} percentage {'point' if points[1:] == '1' else 'points'}, "
+        f"{one.ci_prob * 100:.4g} % interval {format_points(one.lower)} to {format_points(one.upper)}"
+        f"{_rounding(est, one, rows)}.",
     ]
+    most = int(est.counts.trials.max(initial=0))
     for other in further:
-        words = attempts_words(Metric(other.metric))
+        metric = Metric(other.metric)
+        words = attempts_words(metric)
+        projected = f" This is a projection: no task was tried {metric.k:,} times." if metric.k > most else ""
         lines.append(
             f"{words[0].upper()}{words[1:]}: {other.verdict}; the probability that its rate is higher is "
-            f"{format_percent(other.prob_better)}."
+            f"{format_percent(other.prob_better)}.{projected}"
         )
-    return Answer("How sure is that?", tuple(lines))
+    return Answer("How sure are we?", tuple(lines))
 
 
-def _what_is_missing(est: Estimate, gate: Gate | None) -> Answer:
-    """Trials without a verdict."""
+def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
+    """That a difference is rounded after subtracting, where the rates as they are shown differ by another number."""
+    if not isinstance(one.baseline, str) or one.n_left_out:
+        return ""
+    own, other = (
+        rows[name, one.estimand, one.metric, main_estimator(est)]["mean"] for name in (one.agent, one.baseline)
+    )
+    apart = round(100 * own) - round(100 * other)
+    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else "; it is rounded after subtracting"
+
+
+def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
+    """Trials without a verdict, whose they are, and what they could change."""
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
         return Answer("What is missing?", (f"Nothing: all {plural(scored, 'trial')} were scored.",))
     errored = int(est.outcomes["errored"].sum())
-    crashes = f" ({plural(errored, 'agent error')})" if errored else ""
+    crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
+    own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
+    whose = ", ".join(f"{n:,} of {short_name(agent, *est.agents)}" for agent, n in own) if len(est.agents) > 1 else ""
+    whose = f"{'' if len(own) == len(est.agents) else 'among them '}{whose}" if whose else ""
+    brackets = "; ".join(filter(None, (crashes, whose)))
     of = f"{unscored:,} of {plural(scored + unscored, 'trial')}"
-    line = f"{of} could not be scored{crashes}; they count neither as passed nor as failed."
-    changes = () if gate is None else (f"{text[0].upper()}{text[1:]}." for text in gate.missing)
-    return Answer("What is missing?", (line, *changes))
+    line = f"{of} could not be scored{brackets and f' ({brackets})'}; they count neither as passed nor as failed."
+    if asked.gate is not None and asked.gate.if_missing:
+        return Answer(
+            "What is missing?", (line, *(f"{text[0].upper()}{text[1:]}." for text in asked.gate.if_missing_words))
+        )
+    ends = [
+        f"{short_name(agent, *est.agents)} would have passed {_share_if(est, agent)} of its trials"
+        for agent, n in own
+        if n
+    ]
+    could = f"Had they all failed, or all passed, {', '.join(ends)}." if ends else ""
+    return Answer("What is missing?", tuple(filter(None, (line, could))))
 
 
-def _on_what_data(est: Estimate, asked: ReportQuestion) -> Answer:
+def _share_if(est: Estimate, agent: str) -> str:
+    """The share of an agent's trials that passed, if the missing ones had all failed, and all passed."""
+    index = est.agent_index(agent)
+    passed, scored, missing = (
+        int(counts[index].sum()) for counts in (est.counts.successes, est.counts.trials, est.counts.unscored)
+    )
+    low, high = passed / (scored + missing), (passed + missing) / (scored + missing)
+    return f"{format_percent(low)} or {format_percent(high)}"
+
+
+def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
     counts = est.counts
-    shared, chosen = "", list[str]()
-    if asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
+    tasks, tried, chosen = plural(len(counts.tasks), "task"), "", list[str]()
+    if len(est.agents) > 1 and counts.scored.all():
+        tried = ", all tried by both" if len(est.agents) == 2 else "; every agent tried all of them"
+    elif asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
         both = asked.comparisons[0].n_shared_tasks
         names = short_name(asked.agent, other), short_name(other, asked.agent)
         which = "both" if len(est.agents) == 2 else " and ".join(names)
-        shared = f", {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which}"
+        tried = f", {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which}"
         if asked.comparisons[0].n_left_out:
             chosen.append(f"Only these {both:,} tasks are compared, since the agents did not try the same tasks.")
-    rule = f"; it passes if {indicator_words(est.outcomes.attrs)}"
     agents = f"{plural(len(est.agents), 'agent')}, " if len(est.agents) > 2 else ""
+    trial = f"A trial is one {est.outcomes.attrs['unit']}"
     lines = [
-        f"{agents}{plural(len(counts.tasks), 'task')}{shared}; {plural(int(counts.trials.sum()), 'scored trial')}.",
-        f"A trial is one {est.outcomes.attrs['unit']}{rule if '≥' in rule else ''}.",
+        f"{agents}{tasks}{tried}; {plural(int(counts.trials.sum()), 'scored trial')}.",
+        f"{trial}{pass_rule(est.outcomes.attrs)}.",
         *chosen,
     ]
-    return Answer("On what data?", tuple(lines))
+    return Answer("What was tested?", tuple(lines))
+
+
+def pass_rule(attrs: Mapping[Any, Any]) -> str:
+    """What passes, to follow the unit; empty where the data say only that it did."""
+    cut_at, tools_at = attrs.get("threshold"), attrs.get("tool_threshold")
+    whole = attrs["unit"] == "conversation"
+    parts = []
+    if attrs["indicator"] in ("answer", "joint") and isinstance(cut_at, float):
+        parts.append(f"{'every answer in it' if whole else 'its answer'} scores at least {cut_at:g} of 1")
+    if attrs["indicator"] in ("tools", "joint") and isinstance(tools_at, float):
+        parts.append(f"{'the tools of every turn' if whole else 'its tools'} score at least {tools_at:g} of 1")
+    rule = " and ".join(parts) or indicator_words(attrs)
+    return f"; it passes if {rule}" if parts or "≥" in rule else ""
 
 
 def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
+    """What makes the numbers of the verdict doubtful, and whose they are."""
     names = [asked.agent]
-    flags: Counter[str] = Counter()
+    flags: dict[str, list[str]] = {}
     for one in asked.comparisons[:1]:
-        flags.update(one.flags)
+        flags |= {flag: [] for flag in one.flags}
         names += [one.baseline] if isinstance(one.baseline, str) else []
-    for name in names:
-        flags.update(est.flags(name, estimand=asked.estimand, metric=asked.metric))
     if asked.gate is not None:
-        flags.update(asked.gate.flags)
-    return [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in flags]
+        flags |= {flag: [] for flag in asked.gate.flags}
+    for name in names:
+        for flag in est.flags(name, estimand=asked.estimand, metric=asked.metric):
+            flags.setdefault(flag, []).append(short_name(name, *est.agents))
+    whose = {flag: f" ({' and '.join(own)})" if own and len(est.agents) > 1 else "" for flag, own in flags.items()}
+    return [f"{flag}{whose[flag]}: {FLAGS[flag]}." for flag in FLAGS if flag in flags]
+
+
+def _got_worse(one: Comparison) -> Answer:
+    """The tasks that an agent lost compared with another, or the largest drop where none is lost for sure."""
+    before = short_name(str(one.baseline))
+    if one.lost:
+        named = [f"{_drop(task)}, {sure_words(task)})" for task in one.lost[:MOST_NAMED]]
+        more = f", and {len(one.lost) - MOST_NAMED:,} more" if len(one.lost) > MOST_NAMED else ""
+        lines = [f"Lost compared with {before}: {', '.join(named)}{more}."]
+        lost = {task.task for task in one.lost}
+        others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
+        if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:
+            lines.append(f"The largest further drop: {_drop(next_one)}, {sure_words(next_one)}).")
+        return Answer("What got worse?", tuple(lines))
+    drop = min(one.tasks, key=lambda task: task.gap)
+    if drop.lead >= 0:
+        return Answer("What got worse?", (f"Nothing: on no task was a smaller share passed than by {before}.",))
+    sure = f"Compared with {before}, no task with a probability of {format_percent(LIKELY)} or more."
+    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(drop)}), may be chance.",))
+
+
+def _drop(task: TaskDifference) -> str:
+    before, after = (task.baseline_successes, task.baseline_trials), (task.successes, task.trials)
+    return f"{short_name(task.task)} ({before[0]} of {before[1]} → {after[0]} of {after[1]}"
 
 
 def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str, list[tuple[str, int, int]]]:
-    """The tasks with the lowest success probability, agent by agent; only those of which a trial failed."""
+    """The tasks of which the smallest share of trials passed, agent by agent; of equal shares the least probable."""
     worst = {}
     for agent in agents:
         index = est.agent_index(agent)
         successes, trials = est.counts.successes[index], est.counts.trials[index]
         mean = np.asarray(est.posterior.distribution(index, "task", Metric("pass^1")).mean)
         bad = np.flatnonzero(successes < trials)
-        order = bad[np.lexsort((bad, -trials[bad], mean[bad]))][:most]
+        order = bad[np.lexsort((bad, -trials[bad], mean[bad], successes[bad] / trials[bad]))][:most]
         worst[agent] = [(est.counts.tasks[i], int(successes[i]), int(trials[i])) for i in order]
     return worst
 

@@ -3,7 +3,7 @@
   const $ = (id) => document.getElementById(id);
   const data = (id) => JSON.parse($(id).textContent);
   const PAGE = 50;
-  const WORDS = { pass: "passed", fail: "failed", unscored: "unscored", errored: "agent error", "": "not counted" };
+  const WORDS = { pass: "passed", fail: "failed", unscored: "not scored", errored: "agent error", "": "not counted" };
   const LABELS = { user: "User", agent: "Agent", error: "Error", reference: "Reference answer", call: "Call",
     result: "Result", expected: "Expected call" };
   // controls, format characters (bidi, zero width), halves of pairs, private use: all that nobody would see
@@ -108,7 +108,7 @@
     const asked = agent.scored[i] + agent.unscored[i];
     if (!asked) return ["–", "not attempted"];
     const more = [];
-    if (agent.unscored[i]) more.push(`${agent.unscored[i]} unscored`);
+    if (agent.unscored[i]) more.push(`${agent.unscored[i]} not scored`);
     if (agent.errored[i]) more.push(`of these ${agent.errored[i]} agent error${agent.errored[i] > 1 ? "s" : ""}`);
     if (!agent.scored[i]) return ["–", `nothing was scored, ${more.join(", ")}`];
     return [`${agent.passed[i]} of ${agent.scored[i]}`, more.join(", ")];
@@ -138,10 +138,14 @@
     columns.push({ title: [metric], key: (i) => mean[i], fill: (cell, i) => cell.append(text[i]) });
   }
   if (difference) {
-    columns.push({ title: ["difference"], key: (i) => difference.mean[i],
+    columns.push({ title: [shown(difference.head[0])], label: () => difference.head[0], key: (i) => difference.mean[i],
       fill: (cell, i) => cell.append(difference.text[i]) });
-    columns.push({ title: ["P(higher)"], key: (i) => difference.better[i],
-      fill: (cell, i) => cell.append(difference.share[i]) });
+    columns.push({ title: [shown(difference.head[1])], label: () => difference.head[1], key: (i) => difference.better[i],
+      fill: (cell, i) => {
+        const [chance, sure] = difference.share[i].split("\n");
+        cell.append(chance);
+        if (sure) cell.append(make("span", "part", sure));
+      } });
   }
   const ONLY = {
     all: () => true,
@@ -236,8 +240,9 @@
   const read = (one, button) => {
     for (const other of choices.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
     const turns = one[6];
-    const content = turns.flatMap(([id, said, scores], i) => {
+    const content = turns.flatMap(([id, said, scores, verdict], i) => {
       const head = make("h3", "", `${i + 1} of ${turns.length}: `, shown(id));
+      if (verdict) head.append(make("b", "", ` ${WORDS[verdict]}`));
       const lines = said.map(([kind, text, who]) => {
         const name = parts[kind];
         return make("div", `said ${name}`, who === undefined ? make("span", "", LABELS[name]) : make("span", "", shown(who)),
@@ -304,6 +309,9 @@
     heat.addEventListener("mouseleave", () => $("heat-cell").replaceChildren());
     heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
   }
+
+  // ---- on a phone the long tables of estimates are folded
+  if (matchMedia("(max-width: 640px)").matches) for (const one of document.querySelectorAll("details.wide")) one.open = false;
 
   // ---- print: what is folded is printed, except for examples of failures
   let folded = [];
