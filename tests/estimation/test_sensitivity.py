@@ -67,7 +67,7 @@ class TestPrior:
         plain = estimate(counts({"solo": UNEQUAL}), Hierarchical(), k=1)
         usual = row(plain.to_pandas(), estimand="population", metric="pass^1")
         assert "prior_sensitive" not in usual["flags"]
-        assert usual["note"].startswith("prior: pass")
+        assert usual["note"].startswith("prior: halving or doubling its weight moves pass")
         assert any(line.startswith("prior: ") for line in plain.table().notes)
 
     def test_sharp_data_are_weighted_where_the_posterior_is(self):
