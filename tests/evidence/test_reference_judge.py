@@ -430,7 +430,10 @@ def test_what_hedges_denies_or_lists_is_wrong_and_what_is_right_is_right():
 
 def judged(lines):
     """Whether the judge takes each answer (after `|`) to give its reference (before it)."""
-    return {line: value(*line.split(" | "), "Which option, who, where or when?") >= RIGHT for line in lines}
+    return {
+        line: value(*line.replace("¶", "\n").split(" | "), "Which option or plan, who, where or when?") >= RIGHT
+        for line in lines
+    }
 
 
 def test_the_letter_of_a_choice_is_neither_an_article_nor_part_of_a_list():
@@ -441,11 +444,28 @@ def test_the_letter_of_a_choice_is_neither_an_article_nor_part_of_a_list():
         "B | B, because A and C are wrong.",
         "B | Not A. B.",
         "(C) | **C**",
-        "C | Vitamin C",
+        "20 C | 20 °C",
+    ]
+    right += ["Plan A | plan a", "Plan A | Plan A, a basic one.", "Hepatitis A | the hepatitis A virus"]
+    right += [
+        "A $5 voucher | You get a $5 voucher.",
+        "A Star Is Born | a star is born",
+        "5 U.S. dollars | 5 US dollars",
     ]
     wrong = ["A | B is a better option", "A | B, a good choice", "A | A good question. B.", "B | A or B", "B | A B C D"]
-    wrong += ["B | A, B", "B | Option A or option B", "I | I don't know", "C | C++", "A | A-", "B | not B", "B | Bob"]
+    wrong += [
+        "B | A, B",
+        "B | A¶B",
+        "B | Option A or option B",
+        "C | C++",
+        "A | A-",
+        "B | not B",
+        "B | Bob",
+        "Plan A | Plan B",
+    ]
+    wrong += ["Plan A | Plan A or Plan B", "Plan A | a plan", "Vitamin A | a vitamin"]
     assert judged([*right, *wrong]) == dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
+    assert "missing: a" in judge("Plan A", "Plan B", "Which plan?").reason
 
 
 def test_times_timestamps_accents_and_millions_are_read():
@@ -453,7 +473,12 @@ def test_times_timestamps_accents_and_millions_are_read():
     right = ["14:30 | at 2:30 pm", "2:30 pm | at 14:30", "2 pm | at 14:00", "14:00 | at 2 pm", "9:30 am | at 09:30"]
     right += ["00:15 | 12:15 am", "12:15 pm | at 12:15", "2026-03-14 | 2026-03-14T00:00:00Z"]
     right += ["2026-03-14T10:30:00Z | on 14 March 2026 at 10:30", "Zürich | Zurich", "Garcia Marquez | García Márquez"]
-    right += ["14. März 2026 | 2026-03-14", "1,500,000 | 1.5M", "$2.5B | 2.5 billion dollars"]
+    right += [
+        "14. März 2026 | 2026-03-14",
+        "1,500,000 | 1.5M",
+        "$2.5B | 2.5 billion dollars",
+        "60 mph | 60 miles per hour",
+    ]
     wrong = ["9 pm | 9 am", "21:00 | 9 am", "9 am | at 21:00", "14:30 | 2:30 am", "12:15 am | 12:15 pm", "14:30 | 2:30"]
     wrong += ["2:30 pm | not at 14:30", "2026-03-14T10:30:00Z | 2026-03-14T11:30:00Z", "Paris | Não é Paris"]
     assert judged([*right, *wrong]) == dict.fromkeys(right, True) | dict.fromkeys(wrong, False)

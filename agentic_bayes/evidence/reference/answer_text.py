@@ -307,6 +307,9 @@ class _Tokenizer:
             return frozenset()  # the symbol belongs to the next number
         units = UNITS.get(word, frozenset())
         self.at += bool(units)
+        if units & vocabulary.PER_HOUR.keys() and self._peek() == "per" and self._peek(1) in ("hour", "h"):
+            self.at += 2
+            return UNITS[vocabulary.PER_HOUR[min(units)]]
         return units
 
     def _peek(self, ahead: int = 0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens
 from agentic_bayes.evidence.reference.dates import (
@@ -43,12 +43,15 @@ _COMPLETE = 0.7  # has every number; the words decide the rest up to _VERBOSE
 _INCOMPLETE = 0.25  # times the share of numbers present
 _CONTRADICTED = 0.1
 
-# the letter of a choice, which is no article, pronoun or name of another sign (A-, C++)
-_LETTER = re.compile(r"[\W_]*[A-Z][^\w+#-]*")
+# a letter that names something (option B, Plan A), which is no article, pronoun, unit or part of another sign (A-, C++)
 _LETTERS = re.compile(
-    r"(?<![\w'’&-])([B-HJ-Z]|A(?! [a-z])|A(?= (?:is|was|or|and|but|because|since|as|would|seems|fits)\b)"
-    r"|I(?= ?[).:,]|$))(?![\w'’&+#-])"
+    r"(?<![\w'’&°-])(?<![\d°] )(?<!\w\.)"
+    r"([B-HJ-Z]|(?<=\w )A(?! [A-Z][a-z])|A(?=\W*$|[\])}\"*.:,;!?]|\s(?:is|was|or|and|but|because|since|as|[A-Z])\b))"
+    r"(?![\w'’&+#-]|\.\w)"
 )
+_SMALL_LETTERS = re.compile(r"(?<![\w'’&°-])(?<![\d°] )([a-hj-z])(?=[).:,;!?\"*]|\s*$)")
+_NAME = "\u01b5"  # makes a word of a letter: a capital that nobody writes
+_LONGEST_NAME = 40  # characters of a reference that may name something by a letter
 _ONLY_LETTERS = re.compile(r"(?:\W|\b(?:[A-Z]|and|or|both|either|[Oo]ptions?|[Aa]nswers?|[Tt]he|is|are|[Mm]aybe)\b)*")
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
@@ -74,8 +77,8 @@ class ReferenceJudge:
     ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known in some other
     languages, too (``14. März 2026``, ``2026年3月14日``),
     ``9 am`` is 9:00 am, ``14:30`` 2:30 pm and ``2026-03-14T10:30:00Z`` a date and a time; names may lack their accents;
-    a reference of one capital letter is an option, which the article "a" is not; a month next to a number counts as a
-    code. Different units do not match (nothing is
+    a capital letter in a short reference names something ("Plan A", an option "B"), which the article "a" does not; a
+    month next to a number counts as a code. Different units do not match (nothing is
     converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
     ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known), or if
     the answer calls it wrong ("42 is wrong", "the reference says 42, but that is incorrect"). The first rule that
@@ -125,12 +128,14 @@ class ReferenceJudge:
             return flawed(0.0, "The answer is blank.", "refusal")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        if _LETTER.fullmatch(reference):
-            if len(letters := set(_LETTERS.findall(answer))) > 1 and _ONLY_LETTERS.fullmatch(answer):
+        if len(reference) <= _LONGEST_NAME and _LETTERS.search(reference):
+            letters = set(_LETTERS.findall(answer))
+            if len(letters) > 1 and all(map(_ONLY_LETTERS.fullmatch, (reference, answer))):
                 listed = _listed(sorted(letters))
                 return _lost(f"The answer leaves a choice between alternatives: {listed}.", "no clear answer")
-            answer = answer if letters else answer.upper()
-            reference, answer = (_LETTERS.sub(r"Option\1", text) for text in (reference, answer))
+            if not letters:
+                answer = _SMALL_LETTERS.sub(lambda letter: letter[0].upper(), answer)
+            reference, answer = (_LETTERS.sub(rf"{_NAME}\1", text) for text in (reference, answer))
         read = tokens(answer)
         expected, answered = with_months(tokens(reference)), with_months(read)
         if not expected or not answered:
@@ -150,6 +155,7 @@ class ReferenceJudge:
             or _by_numbers(expected, answered, asked)
             or _by_words(expected, answered, asked)
         )
+        score = replace(score, reason=score.reason.replace(_NAME.casefold(), ""))
         if named_kinds(score.details) and _DECLINES.search(normalise(answer)):
             return flawed(score.value, score.reason, "refusal")
         return score

@@ -52,6 +52,8 @@ UNITS: dict[str, Meanings] = {
     **CURRENCY_SYMBOLS,
 }
 
+PER_HOUR = {"mile": "mph", "km": "km/h"}
+
 # Written before a number without a space ("USD36").
 UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
 
