@@ -232,6 +232,8 @@ def _advice(table: Any) -> str:
         if all(hasattr(part, "columns") for part in table):
             return "; join them: pandas.concat(table)"
         return "; make one: pandas.DataFrame(table, columns=['task', 'correct'])"
+    if type(table).__name__ == "RecordBatch":
+        return "; make a table of it: pyarrow.Table.from_batches([table])"
     if hasattr(table, "__next__"):
         return "; make a list of it: list(table)"
     if type(table).__name__ == "Series":

@@ -358,7 +358,11 @@ def _distinct(opened: OpenTable, name: str) -> list[Any]:
     if isinstance(opened, EngineTable) and opened.lazy:
         return collected(opened.selected({name: opened.cells(name)}).unique().head(_LOOKED_AT), [name])[name].tolist()
     cells = opened.take([name])[name]
-    return list({str(cell): cell for cell in cells}.values())
+    try:
+        found: list[Any] = cells.unique().tolist()
+    except (TypeError, NotImplementedError):  # lists, objects
+        found = list({str(cell): cell for cell in cells}.values())
+    return found[:_LOOKED_AT]
 
 
 _LOOKED_AT = 1000

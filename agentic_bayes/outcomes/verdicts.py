@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from agentic_bayes.evidence import table as tables
@@ -162,6 +163,8 @@ def _is_known(value: object) -> bool:
 
 
 def _word(value: object) -> str:
+    if isinstance(value, Decimal) and value.is_finite():
+        value = float(value)
     return str(value).strip().lower()
 
 
@@ -207,8 +210,8 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
         return [f'Counts, "7/10": {long}{split}']
     if any("±" in word or "+-" in word for word in words):
         return ["Means with their spread are no verdicts: the counts behind them are needed, successes and trials"]
-    if any(isinstance(value, (list, tuple)) for value in wrong) and column != CELLS:
-        return [f'If each list holds the trials of a task: table = pandas.DataFrame(table).explode("{column}")']
+    if any(isinstance(value, (list, tuple)) or hasattr(value, "shape") for value in wrong) and column != CELLS:
+        return [f'If each list holds the trials of a task: table = table.explode("{column}")']
     if set(words) <= set(_PARTIAL):
         return ["P (partly correct) counts .5 and N (no answer) 0: give threshold=0.7 (--threshold 0.7)"]
     crashed = [str(value) for value, word in zip(wrong, words, strict=True) if word in CRASHES]

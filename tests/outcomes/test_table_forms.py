@@ -276,6 +276,12 @@ def test_a_threshold_cuts_scores_of_four_bytes_alike_in_every_library():
         assert outcomes_from_table(table, threshold=0.7)["successes"].sum() == 1, type(table)
 
 
+def test_decimals_of_a_database_are_verdicts():
+    """1.00 as a decimal is 1, also where the frame is not lazy."""
+    table = pa.table({"task": ["a", "b"], "correct": pa.array([1, 0], pa.decimal128(5, 2))})
+    assert outcomes_from_table(table)["successes"].values.tolist() == [[1, 0]]
+
+
 def test_what_is_doubtful_is_said_of_every_library():
     """Agents and errors in columns of other names, whether the rows are here or in an engine."""
     rows = [{"task": "a", "model": m, "correct": 1, "error_message": e} for m, e in (("x", ""), ("y", "boom"))]
