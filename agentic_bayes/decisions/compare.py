@@ -432,8 +432,12 @@ def comparison(
     tasks: TaskSets = "shared",
     by: str | None = None,
     task_by_task: bool = True,
+    bounds: bool = True,
 ) -> Comparison:
-    """The same; the differences task by task take most of the time where tasks are many, and may be left out."""
+    """The same; the differences task by task take most of the time where tasks are many, and may be left out.
+
+    Without `bounds` nothing is said of errored trials, of which the others' may be left when two agents' are filled in.
+    """
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("tasks", tasks, get_args(TaskSets))
     wanted, region = Metric(metric), check_rope(rope)
@@ -506,9 +510,9 @@ def comparison(
         odds_ratio=ratio(own * (1 - other), other * (1 - own)),
         task_sets=tasks,
         draws=difference,
-        if_errored=_if_errored(
-            est, described_by[1], baseline, metric=metric, estimand=estimand, rope=rope, tasks=tasks
-        ),
+        if_errored=_if_errored(est, described_by[1], baseline, metric=metric, estimand=estimand, rope=rope, tasks=tasks)
+        if bounds and any(one is not None and one.errored for one in (sides["trials"], sides["baseline_trials"]))
+        else (),
         **sides,
         **described(numbers, *described_by, wanted, estimand),
     )
@@ -519,7 +523,7 @@ def _if_errored(
 ) -> tuple[DifferenceIfErrored, ...]:
     """The comparison with the agent's errored trials failed and a baseline agent's passed, and the other way round."""
     sides = (est, baseline) if isinstance(baseline, Estimate) else (est,)
-    if not any(one.outcomes.attrs.get("errors") == "bounds" and one.outcomes["errored"].any() for one in sides):
+    if not any(one.outcomes.attrs.get("errors") == "bounds" for one in sides):
         return ()
     found = []
     ways: tuple[tuple[Literal["failed", "passed"], str], ...] = (("failed", "passed"), ("passed", "failed"))
@@ -531,7 +535,7 @@ def _if_errored(
         elif isinstance(baseline, str):
             filled[opposite] = baseline
         there = as_if(est, **filled, which="errored")
-        one = comparison(there, agent, baseline=against, task_by_task=False, **question)
+        one = comparison(there, agent, baseline=against, task_by_task=False, bounds=False, **question)
         found.append(DifferenceIfErrored(assumed, one.verdict, one.mean, one.lower, one.upper))
     return tuple(found)
 

@@ -247,7 +247,8 @@ class StoppingRule(Tabular):
             notes.append(f"the rule was made for {plural(self.trials, 'trial')} of every task")
         decided = met
         if self.at_least is not None and missing.share_missing > MAX_MISSING:
-            sides = {ruling(self._filled(est.outcomes, name, how), self.required) for how in ("failed", "passed")}
+            filled = counted_as(est.outcomes, failed=name), counted_as(est.outcomes, passed=name)
+            sides = {ruling(self._met(one.sel(agent=[name]), self.at_least), self.required) for one in filled}
             if sides != {ruling(met, self.required)}:
                 decided = math.nan
                 notes.append("counted as failed or as passed, the missing trials would change the verdict")
@@ -266,12 +267,11 @@ class StoppingRule(Tabular):
             note="; ".join(notes),
         )
 
-    def _filled(self, outcomes: xr.Dataset, agent: str, how: str) -> float:
-        """The probability that the metric is at least the bar if the missing trials had failed, or passed."""
-        counts = Counts.of(counted_as(outcomes, **{how: agent}).sel(agent=[agent]))
+    def _met(self, outcomes: xr.Dataset, bar: float) -> float:
+        """The probability that the metric of the only agent of these outcomes is at least the bar."""
+        counts = Counts.of(outcomes)
         tried = counts.scored[0]
-        cells = Cells(counts.successes[0, tried], counts.trials[0, tried])
-        return new_task(cells, Metric(self.metric)).at_least(self.at_least)
+        return new_task(Cells(counts.successes[0, tried], counts.trials[0, tried]), Metric(self.metric)).at_least(bar)
 
     def _verdict(self, number: int, met: float, width: float) -> LookVerdict:
         if self.at_least is not None and (found := ruling(met, self.required)) != "inconclusive":

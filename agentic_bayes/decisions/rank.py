@@ -72,7 +72,8 @@ class Ranking(Decision):
             Columns agent, prob_best, expected_rank, lower_rank, upper_rank (equal-tailed interval of the rank, 1 is
             best), then mean, lower, upper of the metric itself, and metric, estimand, ci_prob, ci_kind, method, unit,
             indicator, n_tasks, flags, note. Agents whose draws are equal share their ranks, and agents with the same
-            counts on every task have the same ranks and probabilities: nothing in the data tells them apart.
+            counts (and labels) on every task have the same ranks and probabilities: nothing in the data tells them
+            apart.
         """
         import pandas as pd
 
@@ -107,7 +108,7 @@ class Ranking(Decision):
         -------
         pandas.DataFrame, shape (agents, agents)
             Agents in the order of the ranking; entries that mirror each other sum to 1, NaN on the diagonal. Equal
-            draws count for half, and agents with the same counts on every task have .5.
+            draws count for half, and agents with the same counts and labels on every task have .5.
         """
         import pandas as pd
 

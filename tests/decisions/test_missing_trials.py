@@ -134,6 +134,15 @@ class TestABandInComparisons:
         assert low.mean == pytest.approx(-0.1, abs=0.02)
         assert high.mean > 0.2
 
+    def test_errored_trials_of_a_third_agent_stay_missing(self):
+        """Only trials of those compared are filled in, and where they have none nothing is."""
+        table = counts({"v1": [(2, 4)] * 8, "v2": [(3, 4, 2)] * 8, "v3": [(1, 4, 1)] * 8}, errors="bounds")
+        est = estimate(table.assign(errored=table["unscored"]), "hierarchical", k=1)
+        for baseline in ("v1", 0.6):
+            low, high = compare(est, "v2", baseline=baseline).if_errored
+            assert high.mean - low.mean > 0.2
+        assert compare(est, "v1", baseline=0.6).if_errored == ()
+
     def test_without_bounds_there_is_none(self):
         """Errored trials that are counted as unscored leave the sentence as it is."""
         est = estimate(third_crashed().outcomes.assign_attrs(errors="unscored"), k=1)
