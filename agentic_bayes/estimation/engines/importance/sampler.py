@@ -2,7 +2,8 @@
 
 The first proposal joins marginals from the log density near its mode by the Laplace approximation's correlation. Each
 round refits both to all points so far; the final points come from the last proposal and, a fifth of them, from a wider
-one. Their weights are smoothed (PSIS); the Pareto k and the effective sample size say whether they may be used.
+one. Their weights are smoothed (PSIS); the Pareto k and the effective sample size say whether they may be used. Where they may
+not, the proposal is refitted to them, too, and four times as many are drawn, at most twice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from agentic_bayes.numerics import Array
 
 FEW_COORDINATES, SHORT, LONG = 20, (512, 1024), (1024, 2048, 4096)  # sizes of the rounds
 FINAL = 4096
-MORE = 4  # times as many final points where the first do not suffice
+MORE, FURTHER = 4, 2  # times as many final points where the first do not suffice, and how often they are drawn
 DEFENSIVE = 4  # one point of the wider proposal for so many of the other
 LEADING, WIDE_LEADING, WIDE = 2, 1.5, 1.1  # its scales: along the leading directions, and along the others
 FLAT_POWER, FLAT_SHARE = 0.4, 2.0  # its marginals of ρ
@@ -183,7 +184,7 @@ def _fit(target: Target, random_seed: int, size: int) -> ImportanceFit:
     for number, points in enumerate(SHORT if target.dim <= FEW_COORDINATES else LONG):
         u, log_density = adaptation.proposal.sample(points, random_seed, number)
         adaptation.learn(u, target(u) - log_density)
-    for attempt, points in enumerate((size, MORE * size)):
+    for attempt, points in enumerate((size, *[MORE * size] * FURTHER)):
         u, log_density = adaptation.proposal.sample_defensively(points, random_seed, FINAL_KEY + attempt)
         log_ratio = target(u) - log_density
         log_weight, pareto_k = smoothed(log_ratio)
