@@ -25,22 +25,35 @@ from agentic_bayes.outcomes.dataset import dataset_from_counts
 from calibration.judge import judged_comparisons
 from calibration.simulate import spread
 
-TASKS, TRIALS, KS = 40, 4, (1, 3)
-BETTER = 0.9  # shift of the better agent, on the logit scale
-DIFFICULTY = ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0))  # weight, centre and spread: easy, hard, between
+TRIALS, KS = 4, (1, 3)
 OWN = 0.8  # half-width of each agent's uniform deviation on a task
 BIG = 2_000_000
 FEWER_HALVES = 5  # every such set is fitted twice by importance sampling
 
 
-def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) -> Array:
+@dataclass(frozen=True)
+class Pairing:
+    """Tasks that two agents both attempt: how many, how their easiness is spread, and how far apart the agents are."""
+
+    tasks: int
+    easiness: tuple[tuple[float, float, float], ...]  # weight, centre and spread of each normal, on the logit scale
+    better: float  # shift of the better agent, on the logit scale
+
+
+PAIRINGS = {
+    "three kinds": Pairing(40, ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0)), 0.9),  # easy, hard, between
+    "one kind": Pairing(50, ((1.0, 0.5, 1.3),), 0.55),
+}
+
+
+def success_probabilities(rng: np.random.Generator, shift: float, pairing: Pairing, tasks: int) -> Array:
     """True p of two agents on the same tasks, shape (2, tasks).
 
-    The agents share each task's easiness, from a mixture of three normals, and deviate uniformly on each task. The
-    second agent is better by `shift` on the logit scale.
+    The agents share each task's easiness, from a mixture of normals, and deviate uniformly on each task. The second
+    agent is better by `shift` on the logit scale.
     """
-    weight, centre, scale = np.array(DIFFICULTY).T
-    kind = rng.choice(3, size=tasks, p=weight)
+    weight, centre, scale = np.array(pairing.easiness).T
+    kind = rng.choice(weight.size, size=tasks, p=weight)
     easiness = centre[kind] + scale[kind] * rng.standard_normal(tasks)
     own = rng.uniform(-OWN, OWN, size=(2, tasks))
     p: Array = expit(easiness + own + np.array([[0.0], [shift]]))
@@ -48,9 +61,9 @@ def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) ->
 
 
 @cache
-def truth(shift: float) -> dict[int, float]:
+def truth(shift: float, pairing: Pairing) -> dict[int, float]:
     """The true difference in pass^k on a new task, averaged over two million tasks."""
-    p = success_probabilities(np.random.default_rng(99), shift, BIG)
+    p = success_probabilities(np.random.default_rng(99), shift, pairing, BIG)
     return {k: float((p[1] ** k - p[0] ** k).mean()) for k in KS}
 
 
@@ -66,11 +79,13 @@ def _outcomes(successes: dict[str, Array], trials: int) -> xr.Dataset:
 class _Job:
     seed: int
     shift: float
+    pairing: Pairing
 
 
 def _compare_once(job: _Job) -> list[dict[str, Any]]:
     rng = np.random.default_rng([job.seed, round(1000 * job.shift)])
-    c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, TASKS))
+    c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, job.pairing, job.pairing.tasks))
+    true = truth(job.shift, job.pairing)
     est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), "crossed", k=KS)
     rows = []
     for k in KS:
@@ -83,11 +98,11 @@ def _compare_once(job: _Job) -> list[dict[str, Any]]:
         rows.append(
             {
                 "k": k,
-                "covered": comparison.lower <= truth(job.shift)[k] <= comparison.upper,
+                "covered": comparison.lower <= true[k] <= comparison.upper,
                 "better": comparison.verdict == "better",
                 "worse": comparison.verdict == "worse",
                 "width": comparison.upper - comparison.lower,
-                "t_covered": t.lower <= truth(job.shift)[k] <= t.upper,
+                "t_covered": t.lower <= true[k] <= t.upper,
                 "t_width": t.upper - t.lower,
                 "t_rejects": t.p_value < 0.05,
                 "z_rejects": abs(z) > stats.norm.ppf(0.975),
@@ -96,19 +111,27 @@ def _compare_once(job: _Job) -> list[dict[str, Any]]:
     return rows
 
 
-def paired_study(shift: float, size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """Compare two agents on 40 shared tasks × 4 trials, `size` times: one row per data set and k."""
-    jobs = [_Job(seed * 1_000_000 + i, shift) for i in range(size)]
+def _paired_sets(shift: float, pairing: Pairing, size: int, *, seed: int, processes: int) -> pd.DataFrame:
+    """Compare two agents, one shifted, `size` times: one row per data set and k."""
+    jobs = [_Job(seed * 1_000_000 + i, shift, pairing) for i in range(size)]
     return pd.DataFrame([row for rows in spread(_compare_once, jobs, processes=processes) for row in rows])
 
 
-def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
-    """Coverage, width relative to the paired t's, power (ours, t and unpaired z) and false verdicts, by k."""
+def paired_study(name: str, size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """Coverage, width relative to the paired t's, power (ours, t and unpaired z) and false verdicts, by k.
+
+    Two agents attempt the tasks of `PAIRINGS[name]`, `size` times with a difference and `size` times without.
+    """
+    pairing = PAIRINGS[name]
+    null, better = (
+        _paired_sets(shift, pairing, size, seed=seed, processes=processes) for shift in (0.0, pairing.better)
+    )
     rows = []
     for k in KS:
         same, other = null[null["k"] == k], better[better["k"] == k]
         rows.append(
             {
+                "tasks": name,
                 "k": k,
                 "coverage": other["covered"].mean(),
                 "t_coverage": other["t_covered"].mean(),
@@ -246,7 +269,7 @@ def different_tasks(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame
 class Decisions:
     """The results on decisions."""
 
-    paired: pd.DataFrame  # by k; see `paired_summary`
+    paired: pd.DataFrame  # by tasks and k; see `paired_study`
     gates: pd.DataFrame  # by design; see `gates`
     rules: pd.DataFrame  # by rule; see `monitored`
     halves: pd.DataFrame  # by kind of half; see `different_tasks`
@@ -257,12 +280,12 @@ class Decisions:
 def study(size: int, *, seed: int, processes: int = 1) -> Decisions:
     """Comparisons with and without a difference, gates and rules with the truth at the bar, each `size` times."""
     settings: dict[str, Any] = {"seed": seed, "processes": processes}
-    null, better = (paired_study(shift, size, **settings) for shift in (0.0, BETTER))
+    paired = pd.concat([paired_study(name, size, **settings) for name in PAIRINGS], ignore_index=True)
     rules = [monitored(monitor(**rule), size, **settings) for rule in RULES]
     halves = different_tasks(max(1, size // FEWER_HALVES), **settings)
     judged = judged_comparisons(max(1, size // 2), **settings)
     return Decisions(
-        paired_summary(null, better),
+        paired,
         gates((*BARS, *ALIKE), size, **settings),
         pd.DataFrame(rules),
         halves,
