@@ -194,7 +194,7 @@ class TestDecisions:
         """Rows are numbered as columns are."""
         table = superiority_table(rank(fit_two(ENGINES[0])))
         assert table.title == "Probability of a higher pass^1"
-        assert table.header == ["P(row higher)", "1.", "2."]
+        assert table.header == ["chance that the row is better", "1.", "2."]
         assert table.rows[0][:2] == ["1. v2", "–"]
 
     @pytest.mark.parametrize(("bar", "verdict"), [(0.05, "pass"), (0.99, "fail"), (0.75, "inconclusive")])
