@@ -212,7 +212,7 @@ def superiority_table(ranking: Ranking) -> Table:
         [f"{i}. {agent}", *(format_share(value, 2) for value in values)]
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
     ]
-    header = ["P(row higher)", *(f"{i}." for i in range(1, len(rows) + 1))]
+    header = ["chance that the row is better", *(f"{i}." for i in range(1, len(rows) + 1))]
     return Table(title=f"Probability of a higher {ranking.metric}", header=header, rows=rows, noun="agent")
 
 

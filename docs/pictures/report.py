@@ -68,4 +68,6 @@ with tempfile.TemporaryDirectory() as folder:
         note="Nightly run of 31 tasks, four attempts each.",
         date="2026-03-14",
     )
-    first_screen(report).quantize(64).save(Path(__file__).with_suffix(".png"), optimize=True)
+    first_screen(report).quantize(64, Image.Quantize.MAXCOVERAGE).save(
+        Path(__file__).with_suffix(".png"), optimize=True
+    )

@@ -587,6 +587,7 @@ class TestEvidence:
                 own = [one for one in attempts if one[0] == agent and one[1] == [task]]
                 assert sum(one[4] == "pass" for one in own) == passed
                 assert sum(one[4] == "fail" for one in own) == column["scored"][task] - passed
+        assert all((one[4] == "fail") == any(turn[3] == "fail" for turn in one[6]) for one in attempts)
 
     @pytest.mark.parametrize(("unit", "first"), [("interaction", "v1 task 1 0"), ("question", "task 1-1")])
     def test_attempts_are_found_from_any_unit(self, unit, first, tmp_path):
@@ -622,7 +623,8 @@ class TestEvidence:
         assert any("prompt=" in row[1] for row in page.table("Who judged"))
 
     def test_judge_errors_that_were_corrected(self, tmp_path):
-        """With judge labels, the rates stand in a table and the correction is named."""
+        """With judge labels, the rates stand in a table and the correction is named; counts alone have no section."""
+        assert 'id="judge"' not in written(estimate(counts({"a": UNEQUAL}), k=1), tmp_path).text
         rates = {"sensitivity": 0.9, "specificity": 0.8}
         page = written(estimate(counts({"a": UNEQUAL}), k=1, judge_labels=rates), tmp_path)
         assert page.table("The judge's error rates")[1][:2] == ["sensitivity", "0.900"]

@@ -12,6 +12,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.reports.html.sections import commonest_fault
 from agentic_bayes.reports.junit import junit_xml
 from agentic_bayes.reports.tables import (
     estimate_tables,
@@ -187,6 +188,17 @@ class TestEvidenceTable:
         ]
 
 
+def test_the_commonest_fault_with_tools_is_a_sentence():
+    """It names the tool, and how many conversations the calls are from: here three calls of two trials."""
+    extra = {"search": {"extra": 1, "made": 1}}
+    zero = dict.fromkeys(("selection", "parameters", "sequence", "tool_overall"), 0.0)
+    zero |= {"tools_correct": False, "tool_reason": "extra", "tool_details": extra}
+    rows = [scored("a", *place, answer_score=1.0, **zero) for place in ((0, 0), (0, 1), (1, 0))]
+    fault = "Commonest fault with tools: a called search when it was not expected (3 of 3 calls, in 2 conversations)."
+    assert commonest_fault(Evidence(tuple(rows))) == fault
+    assert commonest_fault(Evidence((scored("a", 0, 0, answer_score=1.0),))) == ""
+
+
 class TestDecisions:
     """Results of decisions are one table each; what else is made of them."""
 
@@ -194,7 +206,7 @@ class TestDecisions:
         """Rows are numbered as columns are."""
         table = superiority_table(rank(fit_two(ENGINES[0])))
         assert table.title == "Probability of a higher pass^1"
-        assert table.header == ["P(row higher)", "1.", "2."]
+        assert table.header == ["chance that the row is better", "1.", "2."]
         assert table.rows[0][:2] == ["1. v2", "–"]
 
     @pytest.mark.parametrize(("bar", "verdict"), [(0.05, "pass"), (0.99, "fail"), (0.75, "inconclusive")])

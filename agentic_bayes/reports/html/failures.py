@@ -192,7 +192,7 @@ def failure_tables(
     counted = [plural(len(failed) - crashes, "failed trial")] if crashes < len(failed) else []
     counted += [plural(crashes, "agent error")] if crashes else []
     notes = ["A trial can be of several kinds. In brackets and as bars: the share of that agent's trials."]
-    notes += ["Agent errors count as unscored, not as failed."] if crashes else []
+    notes += ["Agent errors count as not scored, not as failed."] if crashes else []
     return (
         _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes) if failed else None,
         _table(f"Why {plural(len(unscored), 'trial')} could not be scored", unscored, totals, []) if unscored else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,9 +41,10 @@ from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
-from agentic_bayes.reports.html.opening import Rows, success_words
+from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
+from agentic_bayes.reports.html.text import brief_names
 from agentic_bayes.reports.html.verdict import pass_rule, worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems_tables
 from agentic_bayes.result_table import Table
@@ -50,6 +52,7 @@ from agentic_bayes.result_table import Table
 MOST_DRIVERS = 10
 MOST_WORST = 8
 MOST_MISFITS = 5
+MOST_NAMED = 3
 _BOUNDS = re.compile(r"distribution-free bounds \[([^,]+), ([^]]+)\]")
 TESTED = "In {} the verdict and the frequentist test fall on different sides of their limits. {}"
 TESTS_NEW = "The verdict is about these tasks only, the test about tasks like these."
@@ -162,9 +165,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         for one in comparisons
     ]
     first = comparisons[0]
-    better = f"chance {first.agent} is {'better' if isinstance(first.baseline, str) else 'above'}"
     within = f"chance of being within {rope_words(first.rope)}"
-    header = ["metric", "verdict", better, "difference", within, "frequentist test, for comparison"]
+    header = ["metric", "verdict", _chance(first), "difference", within, "frequentist test, for comparison"]
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
     note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
     notes = [note]
@@ -200,7 +202,7 @@ def groups_table(one: Comparison) -> Table | None:
         ]
         for group in one.groups
     ]
-    header = ["group", "where", "difference", f"chance {one.agent} is better"]
+    header = ["group", "where", "difference", _chance(one)]
     title = f"The difference by group of tasks, in {one.metric}"
     return Table(title=title, header=header, rows=rows, noun="group") if rows else None
 
@@ -214,7 +216,7 @@ def driver_tables(one: Comparison) -> list[Table]:
         if tasks:
             rows = [[*_counts_of(task), sure_words(task)] for task in tasks[:MOST_DRIVERS]]
             count = f"{MOST_DRIVERS} of {len(tasks):,}" if len(tasks) > MOST_DRIVERS else f"{len(tasks):,}"
-            title = f"Tasks that {one.agent} {verb} {one.baseline} ({count})"
+            title = f"Tasks that {short_name(one.agent)} {verb} {short_name(str(one.baseline))} ({count})"
             header = [*_counts_head(one), "how sure"]
             found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
     if found or not one.tasks:
@@ -224,7 +226,7 @@ def driver_tables(one: Comparison) -> list[Table]:
         f"{numbers} The chance also takes into account how the agents did on the other tasks, and, if the model is "
         "crossed, how hard this one was for all agents: a few trials of one task say little by themselves."
     ]
-    header = [*_counts_head(one), f"chance {one.agent} is better"]
+    header = [*_counts_head(one), _chance(one)]
     title = "Tasks on which the counts differ most; none of them is won or lost"
     return [Table(title=title, header=header, rows=rows, notes=notes, noun="task")] if rows else []
 
@@ -238,7 +240,13 @@ def _apart(one: Comparison) -> list[TaskDifference]:
 
 
 def _counts_head(one: Comparison) -> list[str]:
-    return ["task", f"{one.baseline} passed", f"{one.agent} passed", "difference"]
+    agent, baseline = brief_names((one.agent, str(one.baseline)))
+    return ["task", f"{baseline} passed", f"{agent} passed", "difference"]
+
+
+def _chance(one: Comparison) -> str:
+    agent, _ = brief_names((one.agent, str(one.baseline)))
+    return f"chance {agent} is {'better' if isinstance(one.baseline, str) else 'above'}"
 
 
 def _counts_of(task: TaskDifference) -> list[str]:
@@ -271,7 +279,15 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
     """What was judged; a page calls interactions turns, as its tables do."""
     first, size = evidence.table(), len(evidence)
     title = first.title.replace(plural(size, "interaction"), plural(size, "turn"), 1)
-    return [replace(first, title=title), *metrics_tables(evidence), mean_scores(evidence).table()]
+    means, without = mean_scores(evidence).table(), Counter[str]()
+    for row in evidence:
+        without[row.agent] += row.tool_overall is None and not row.tools_unscored
+    if 0 < without.total() < size:
+        few = [f"{n:,} of {short_name(agent)}" for agent, n in without.items()] if len(without) <= MOST_NAMED else []
+        whose = f" ({', '.join(few)})" if few else ""
+        note = f"No tool was expected in {plural(without.total(), 'turn')}{whose}."
+        means = replace(means, notes=[*means.notes, note])
+    return [replace(first, title=title), *metrics_tables(evidence), means]
 
 
 def commonest_fault(evidence: Evidence) -> str:
