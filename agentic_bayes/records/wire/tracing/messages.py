@@ -67,8 +67,10 @@ MEDIA = {
     **dict.fromkeys(("video", "video_url"), "(video)"),
     **dict.fromkeys(("file", "input_file", "document", "blob", "uri"), "(file)"),
 }
-UNTYPED = ("text", "toolUse", "toolResult", "functionCall", "functionResponse", "function_call", "function_response")
-UNTYPED += ("reasoningContent",)
+UNTYPED = (
+    *("text", "reasoningContent", "toolUse", "toolResult"),
+    *("functionCall", "functionResponse", "function_call", "function_response"),
+)
 """A part without a type has one of these members."""
 
 _NO_ARGUMENTS = frozenset(
