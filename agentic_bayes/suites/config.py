@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import json
@@ -165,8 +166,12 @@ def is_suite_file(path: str | os.PathLike[str]) -> bool:
 
 def suites_in(folder: str | os.PathLike[str]) -> list[str]:
     """The suites directly in a folder: YAML files that declare an agent and its tasks."""
-    files = sorted(path for path in Path(folder).glob("*") if is_suite_file(path) and path.is_file())
-    return [str(file) for file in files if _SUITE.search(file.read_text(encoding="utf-8", errors="replace"))]
+    found = []
+    for file in sorted(path for path in Path(folder).glob("*") if is_suite_file(path) and path.is_file()):
+        with contextlib.suppress(OSError):  # what cannot be read is said of the files that are asked for
+            text = file.read_text(encoding="utf-8", errors="replace")
+            found += [str(file)] if all(key.search(text) for key in _SUITE_KEYS) else []
+    return found
 
 
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:
@@ -334,7 +339,7 @@ def _problems_across(config: SuiteConfig, tasks: Sequence[_LocatedTask], file: P
     return problems
 
 
-_SUITE = re.compile(r"(?ms)(?=.*^agent *:).*^(?:tasks|task_files|defaults) *:")
+_SUITE_KEYS = [re.compile(rf"^{keys} *:", re.MULTILINE) for keys in ("agent", "(?:tasks|task_files|defaults)")]
 EXAMPLE_FILES = ("eval.yaml", "tasks/sums.yaml", "agent.py")
 SCHEMA_FILE = "suite.schema.json"
 

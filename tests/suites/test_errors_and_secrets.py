@@ -4,7 +4,9 @@ import asyncio
 import base64
 import http.server
 import json
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -200,10 +202,14 @@ def test_the_cache_answers_what_was_asked_before(make, tmp_path):
     assert [trial.answers for trial in results[0].trials] == [trial.answers for trial in results[1].trials]
     assert len({trial.answers for trial in results[0].trials}) > 1
     assert [results[i].to_dict()["cached_replies"] for i in (0, 1)] == [0, 4]
+    with closing(sqlite3.connect(tmp_path / "kept" / "replies.sqlite")) as cache, cache:
+        cache.execute("UPDATE replies SET reply = substr(reply, 9)")
+    asyncio.run(run_suite(plan_run(suite, suite.tasks, new=True)))
+    assert asked() == 8, "a damaged reply is asked for again"
     path.write_text(path.read_text().replace("ttl: 1h", "ttl: 0"))
     suite = load_suite(path, environment={})
     asyncio.run(run_suite(plan_run(suite, suite.tasks, new=True)))
-    assert asked() == 8
+    assert asked() == 12
 
 
 @pytest.mark.parametrize("broken", ["\\0", "\\ud83d"], ids=["NUL", "half a pair"])

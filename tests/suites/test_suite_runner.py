@@ -484,13 +484,24 @@ def test_numbers_that_overflow_are_refused_and_errors_that_cannot_be_told_are_er
 
 
 def test_a_verdict_on_disk_stands(tmp_path):
-    """An error gives way to a verdict; a verdict gives way to nothing."""
+    """An error gives way to a verdict; a verdict gives way to nothing; one that is damaged is refused."""
     with RunStore(tmp_path, create=True) as store:
         store.add(TrialResult("t", 0, "error", error="x"))
         store.add(TrialResult("t", 0, "pass", 1.0))
         store.add(TrialResult("t", 0, "fail", 0.0))
         store.add(TrialResult("t", 0, "error", error="y"))
         assert [(r.status, r.score) for r in store.results()] == [("pass", 1.0)]
+        store.note({"seen": 1})
+        kept = store._read("SELECT record FROM trials")[0][0]
+        for damaged in (kept.replace('"pass"', '"fail"'), kept.replace("latency", "latemcy"), kept[:-9], "[]"):
+            store._write("UPDATE trials SET record = ?", (damaged,))
+            with pytest.raises(
+                InvalidArgument, match=r"is damaged: trial 0 of task t cannot be read .*start a new run"
+            ):
+                list(store.results())
+        store._write("UPDATE facts SET value = ?", ("{",))
+        with pytest.raises(InvalidArgument, match="is damaged: a fact about the run"):
+            _ = store.facts
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "trials.sqlite").write_bytes(b"not a database, but long enough to be looked at" * 10)
     with pytest.raises(InvalidArgument, match=r"cannot be used as a file of trials|is not a file of trials"):

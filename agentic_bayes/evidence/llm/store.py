@@ -166,7 +166,7 @@ class Store:
             except BaseException:
                 self._db.close()
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where a name in the schema is no text
             if not isinstance(error, sqlite3.OperationalError) and _is_sqlite(self.path):
                 raise InvalidArgument(_damaged(self.path, str(error))) from error
             raise InvalidArgument(f"{self.path}: cannot be opened as an evidence store: {error}") from error
@@ -501,7 +501,7 @@ def integrity_faults(database: sqlite3.Connection) -> list[str]:
     try:
         database.execute(f"SELECT {COLUMNS} FROM calls LIMIT 0")
         faults = [str(fault) for (fault,) in database.execute("PRAGMA integrity_check(10)")]
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         return [str(error)]
     return [] if faults == ["ok"] else [" ".join(fault.split()) for fault in faults]
 

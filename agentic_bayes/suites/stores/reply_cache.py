@@ -37,14 +37,17 @@ class ReplyCache:
             raise InvalidArgument(f"cache.dir: {self._path} cannot be used as a cache of replies: {error}") from error
 
     def get(self, attempt: TrialAttempt) -> tuple[AgentReply, float] | None:
-        """The reply to this trial, and the seconds that it took, unless it is too old."""
+        """The reply to this trial, and the seconds that it took, unless it is too old or damaged."""
         query = "SELECT reply FROM replies WHERE key = ? AND made >= ?"
-        row = self._db.execute(query, (self._key(attempt), time.time() - self._seconds)).fetchone()
-        if row is None:
+        try:
+            row = self._db.execute(query, (self._key(attempt), time.time() - self._seconds)).fetchone()
+            if row is None:
+                return None
+            kept: dict[str, Any] = json.loads(row[0])
+            latency = kept.pop("latency")
+            return AgentReply(**kept | {name: tuple(kept[name]) for name in ("answers", "tool_calls")}), latency
+        except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError):
             return None
-        kept: dict[str, Any] = json.loads(row[0])
-        latency = kept.pop("latency")
-        return AgentReply(**kept | {name: tuple(kept[name]) for name in ("answers", "tool_calls")}), latency
 
     def add(self, attempt: TrialAttempt, reply: AgentReply, latency: float) -> None:
         """Keep a reply; one that holds a secret is not written."""

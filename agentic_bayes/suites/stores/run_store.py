@@ -9,11 +9,13 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from agentic_bayes.errors import DamagedRun, InvalidArgument
+from agentic_bayes.records.base import short
 from agentic_bayes.suites.trial import TrialResult
 
 FILE = "trials.sqlite"
@@ -27,6 +29,7 @@ _SCHEMA = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     f"PRAGMA application_id = {_APPLICATION_ID}",
 )
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the latter where a name in the file's schema is no text
 BUSY_SECONDS = 60.0
 _Read = TypeVar("_Read")
 
@@ -53,7 +56,7 @@ class RunStore:
                 raise InvalidArgument(f"{self.path} is not a file of trials")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-        except sqlite3.Error as error:
+        except _UNREADABLE as error:
             self._db.close()
             raise InvalidArgument(f"{self.path} cannot be used as a file of trials: {error}") from error
         except InvalidArgument:
@@ -63,7 +66,8 @@ class RunStore:
     @property
     def facts(self) -> dict[str, Any]:
         """Facts about the run: suite, agent, digests, start time."""
-        return {name: json.loads(value) for name, value in self._read("SELECT name, value FROM facts")}
+        with self._undamaged("a fact about the run"):
+            return {name: json.loads(value) for name, value in self._read("SELECT name, value FROM facts")}
 
     def note(self, facts: Mapping[str, Any]) -> None:
         """Save facts about the run."""
@@ -88,12 +92,16 @@ class RunStore:
 
     def results(self) -> Iterator[TrialResult]:
         """All finished trials, in the order in which they ended."""
-        for (text,) in self._read("SELECT record FROM trials ORDER BY rowid"):
-            record = json.loads(text)
-            del record["ended"]
-            yield TrialResult(
-                **record | {"answers": tuple(record["answers"]), "tool_calls": tuple(record["tool_calls"])}
-            )
+        for task, trial, status, text in self._read("SELECT task, trial, status, record FROM trials ORDER BY rowid"):
+            with self._undamaged(f"trial {trial} of task {task}"):
+                record = json.loads(text)
+                del record["ended"]
+                result = TrialResult(
+                    **record | {"answers": tuple(record["answers"]), "tool_calls": tuple(record["tool_calls"])}
+                )
+                if (result.task, result.trial, result.status) != (task, trial, status):
+                    raise ValueError("it names another trial")
+            yield result
 
     def lock(self) -> None:
         """Keep other processes from running the same trials, until this one closes the file or dies."""
@@ -110,8 +118,18 @@ class RunStore:
     def _read(self, query: str) -> list[tuple[Any, ...]]:
         try:
             return self._db.execute(query).fetchall()
-        except sqlite3.Error as error:
-            raise InvalidArgument(f"{self.path} cannot be read: {error}") from error
+        except _UNREADABLE as error:
+            raise InvalidArgument(f"{self.path} cannot be read: {short(str(error), 120)}") from error
+
+    @contextmanager
+    def _undamaged(self, what: str) -> Iterator[None]:
+        """Say which part of the file cannot be what was written."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InvalidArgument(
+                f"{self.path} is damaged: {what} cannot be read ({short(str(error), 80)}); start a new run (--new)"
+            ) from error
 
     def _write(self, statement: str, values: Sequence[Any]) -> None:
         try:
