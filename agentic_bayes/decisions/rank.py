@@ -140,6 +140,7 @@ class Ranking(Decision):
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""
+        missing += f"; {best['agent']} has no scored trials" if "no_data" in best["flags"] else ""
         return (
             f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}, "
             f"{best['ci_prob'] * 100:.4g} % interval of its rank {best['lower_rank']} to {best['upper_rank']} "

@@ -12,7 +12,7 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.options import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.outcomes.dataset import combine_outcomes
 
 COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]
@@ -134,6 +134,14 @@ def test_a_crossed_estimate_ranks_on_the_same_tasks():
         rank(estimate(counts(cells), method=m)).to_pandas().set_index("agent") for m in ("hierarchical", "crossed")
     )
     assert paired.loc["b", "prob_best"] > plain.loc["b", "prob_best"]
+
+
+def test_a_leader_by_its_prior_alone_is_said_to_be_one():
+    """Nothing of it was scored; compared on its own tasks it leads by what the prior says."""
+    method = Hierarchical(mu=stats.beta(60, 1), pool_agents=False)
+    ranking = rank(estimate(counts({"tried": [(1, 2)] * 4, "new": [(0, 0, 2)] * 4}), method), tasks="own")
+    assert str(ranking).startswith("new is best on pass^1 with probability 96 %")
+    assert "8 of 16 trials unscored; new has no scored trials)" in str(ranking)
 
 
 def test_ranking_is_reproducible():
