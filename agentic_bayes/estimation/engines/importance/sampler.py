@@ -2,8 +2,8 @@
 
 The first proposal joins marginals from the log density near its mode by the Laplace approximation's correlation. Each
 round refits both to all points so far; the final points come from the last proposal and, a fifth of them, from a wider
-one. Their weights are smoothed (PSIS); the Pareto k and the effective sample size say whether they may be used. Where they may
-not, the proposal is refitted to them, too, and four times as many are drawn, at most twice.
+one. Their weights are smoothed (PSIS); the Pareto k and the effective sample size say whether they may be used. Where
+they may not, the proposal is refitted to them, too, and four times as many are drawn, at most twice.
 """
 
 from __future__ import annotations
