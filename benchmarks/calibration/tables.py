@@ -25,7 +25,8 @@ LARGEST = 5  # differences between the engines that are kept
 # decimals in the files; a coverage among 1,000 data sets is exact
 DECIMALS = {"p": 4, "standard_error": 4, "exists": 2, "error": 4, "required": 4, "standard_errors": 2}
 DECIMALS |= {"width": 2, "corrected_width": 2, "uncorrected_width": 2, "tasks": 0, "stated_tasks": 0}
-SHORTEST = {"rho", "mu", "bar"}  # settings, written as 0.2 rather than 0.200
+DECIMALS |= {"ends_most": 4, "ends_usual": 4, "better_most": 4, "better_usual": 4, "pareto_k": 2, "ess": 0}
+SHORTEST = {"rho", "mu", "bar", "sigma"}  # settings, written as 0.2 rather than 0.200
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ def interval_tables(run: Mapping[str, Any], results: Results) -> Tables:
         },
     }
     frames = {
-        "requirements": _requirements(verdicts(results)),
-        "sbc": _sbc({**results.studies, "one agent, wrong prior": results.wrong}),
-        "prior_coverage": _prior_coverage(results.studies),
+        "requirements": requirements_table(verdicts(results)),
+        "sbc": sbc_table({**results.studies, "one agent, wrong prior": results.wrong}),
+        "prior_coverage": prior_coverage_table(results.studies),
         "fixed_truths": _fixed_truths(results.table),
         "fixed_truths_averages": _averages(results.table),
         "engines": _largest(results),
@@ -95,7 +96,7 @@ def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataF
     named = judged.assign(metric=[f"pass^{k}" for k in judged["k"]])
     columns = ["design", "estimand", "metric", "corrected", "corrected_width", "uncorrected", "uncorrected_width"]
     frames = {
-        "requirements": _requirements(decision_verdicts(decided, judged)),
+        "requirements": requirements_table(decision_verdicts(decided, judged)),
         "paired": decided.paired,
         "gates": decided.gates,
         "halves": decided.halves,
@@ -106,13 +107,13 @@ def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataF
     return Tables(dict(run), frames)
 
 
-def _requirements(checked: Iterable[Verdict]) -> pd.DataFrame:
+def requirements_table(checked: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(
         [(v.requirement, v.result, v.holds) for v in checked], columns=["requirement", "result", "holds"]
     )
 
 
-def _sbc(studies: Mapping[str, Study]) -> pd.DataFrame:
+def sbc_table(studies: Mapping[str, Study]) -> pd.DataFrame:
     rows = [
         (design, name, histogram(study.ranks[name]), p, p > 0.01)
         for design, study in studies.items()
@@ -127,7 +128,7 @@ def histogram(ranks: Array) -> str:
     return "".join(BARS[min(int(share / 1.5 * len(BARS)), len(BARS) - 1)] for share in counts)
 
 
-def _prior_coverage(studies: Mapping[str, Study]) -> pd.DataFrame:
+def prior_coverage_table(studies: Mapping[str, Study]) -> pd.DataFrame:
     rows = [
         (design, name, hits.mean(), np.sqrt(0.95 * 0.05 / hits.size), study.width[name].mean())
         for design, study in studies.items()
