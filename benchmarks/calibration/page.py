@@ -93,8 +93,9 @@ _INTERVALS = """\
 
 A 95 % interval should contain the true value 95 times in 100. One data set cannot show whether it does; thousands of
 simulated ones can. This page summarises those simulations for intervals, [calibration of
-decisions](calibration_decisions.md) does the same for comparisons, gates and judges. The full tables are CSV files:
-[the files](#the-files).
+decisions](calibration_decisions.md) does the same for comparisons, gates and judges, and [calibration of paired and
+grouped estimates](calibration_models.md) for agents on shared tasks and for groups of tasks. The full tables are CSV
+files: [the files](#the-files).
 
 {run}
 
@@ -271,14 +272,17 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def marked(coverage: float) -> str:
+    """A coverage, bold where it is below .90."""
     return f"**{format_number(coverage)}**" if coverage < LOW else format_number(coverage)
 
 
 def with_width(coverage: float, width: float, digits: int = 2) -> str:
+    """A coverage, and the mean width in parentheses."""
     return f"{marked(coverage)} ({format_number(width, digits)})"
 
 
 def requirements_table(frame: pd.DataFrame) -> str:
+    """The table at the top of a page."""
     rows = [(row.requirement, row.result, "yes" if row.holds else "**no**") for row in frame.itertuples()]
     return markdown_table(("requirement", "result", "holds"), rows)
 
@@ -348,6 +352,7 @@ def _sbc(frame: pd.DataFrame) -> str:
 
 
 def p_value(p: float) -> str:
+    """A p-value to four decimals."""
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 

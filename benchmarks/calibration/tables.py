@@ -77,7 +77,7 @@ def interval_tables(run: Mapping[str, Any], results: Results) -> Tables:
         },
     }
     frames = {
-        "requirements": requirements_table(verdicts(results)),
+        "requirements": verdicts_table(verdicts(results)),
         "sbc": sbc_table({**results.studies, "one agent, wrong prior": results.wrong}),
         "prior_coverage": prior_coverage_table(results.studies),
         "fixed_truths": _fixed_truths(results.table),
@@ -96,7 +96,7 @@ def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataF
     named = judged.assign(metric=[f"pass^{k}" for k in judged["k"]])
     columns = ["design", "estimand", "metric", "corrected", "corrected_width", "uncorrected", "uncorrected_width"]
     frames = {
-        "requirements": requirements_table(decision_verdicts(decided, judged)),
+        "requirements": verdicts_table(decision_verdicts(decided, judged)),
         "paired": decided.paired,
         "gates": decided.gates,
         "halves": decided.halves,
@@ -107,13 +107,15 @@ def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataF
     return Tables(dict(run), frames)
 
 
-def requirements_table(checked: Iterable[Verdict]) -> pd.DataFrame:
+def verdicts_table(checked: Iterable[Verdict]) -> pd.DataFrame:
+    """Each requirement, the result, and whether it holds."""
     return pd.DataFrame(
         [(v.requirement, v.result, v.holds) for v in checked], columns=["requirement", "result", "holds"]
     )
 
 
 def sbc_table(studies: Mapping[str, Study]) -> pd.DataFrame:
+    """Ranks and their p-value, by design and quantity."""
     rows = [
         (design, name, histogram(study.ranks[name]), p, p > 0.01)
         for design, study in studies.items()
@@ -129,6 +131,7 @@ def histogram(ranks: Array) -> str:
 
 
 def prior_coverage_table(studies: Mapping[str, Study]) -> pd.DataFrame:
+    """Coverage and mean width with truth from the prior, by design and quantity."""
     rows = [
         (design, name, hits.mean(), np.sqrt(0.95 * 0.05 / hits.size), study.width[name].mean())
         for design, study in studies.items()
