@@ -40,7 +40,7 @@ def study(sampled: int, size: int, *, seed: int, processes: int = 1) -> Models:
     how: dict[str, Any] = {"seed": seed, "processes": processes}
     report = partial(print, file=sys.stderr, flush=True)
     paired = crossed.study(sampled, **how)
-    wrong = crossed.study(max(1, sampled // 2), method=crossed.WRONG_SIGMA, **how)
+    wrong = crossed.study(max(1, sampled // 4), method=crossed.WRONG_SIGMA, **how)
     report("paired estimates, truth from the prior: done")
     fixed = crossed.fixed_truths(crossed.TRUTHS, sampled, **how)
     report("paired estimates, fixed truths: done")
@@ -184,15 +184,15 @@ coverage should be .95. A correct engine fails one such check with probability .
 with probability {any_fails:.2f} at most.
 
 *Paired*: two agents, 15 to 39 shared tasks, 1 to 4 trials; quantities of the first agent, differences second − first.
-The wrong prior, σ ~ HalfNormal(.5), is fitted to half as many data sets and has to fail. *Groups*: one agent, four
+The wrong prior, σ ~ HalfNormal(.5), is fitted to a quarter as many data sets and has to fail. *Groups*: one agent, four
 groups of five tasks × 4 trials."""
 
 _FIXED = """\
 Two equal agents try the same tasks. *Mixture*: data that do not come from our model, as in [calibration of
 decisions](calibration_decisions.md#decisions), {mixture}. The others come from the crossed model with θ = 1.4, σ = 0
-(no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default, *hierarchical* the model that ignores
-the pairing: coverage of single agents, and mean width in parentheses. *Difference* is the coverage of the paired
-difference; *told apart* is how often its interval leaves out 0, which for new tasks is a false verdict:"""
+(no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default, *hierarchical* (shown for new tasks) the
+model that ignores the pairing: coverage of single agents, and mean width in parentheses. *Difference* is the coverage
+of the paired difference; *told apart* is how often its interval leaves out 0, which for new tasks is a false verdict:"""
 
 _FAMILIES = """\
 Twenty variations of each of five families, 3 trials each; families differ by a normal of standard deviation .8 on the
@@ -305,13 +305,20 @@ def _fixed(frame: pd.DataFrame) -> str:
             (
                 f"{truth}; {row['tasks']} × {row['trials']}",
                 f"{row['estimand']} {row['metric']}",
-                *(with_width(row[name], row[f"{name}_width"]) for name in crossed.MODELS),
+                *(
+                    "–" if np.isnan(row[name]) else with_width(row[name], row[f"{name}_width"])
+                    for name in crossed.MODELS
+                ),
                 marked(row["difference"]),
                 f"{row['told_apart']:.3f}" if row["estimand"] == "population" else "–",
             )
         )
     header = ("truth; tasks × trials", "interval of", "crossed", "hierarchical", "difference", "told apart")
     return markdown_table(header, rows)
+
+
+def _known(coverage: float, width: float) -> str:
+    return "–" if np.isnan(coverage) else with_width(coverage, width)
 
 
 def _seeds(frame: pd.DataFrame) -> str:
