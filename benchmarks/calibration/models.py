@@ -192,7 +192,8 @@ Two equal agents try the same tasks. *Mixture*: data that do not come from our m
 decisions](calibration_decisions.md#decisions), {mixture}. The others come from the crossed model with θ = 1.4, σ = 0
 (no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default, *hierarchical* (shown for new tasks) the
 model that ignores the pairing: coverage of single agents, and mean width in parentheses. *Difference* is the coverage
-of the paired difference; *told apart* is how often its interval leaves out 0, which for new tasks is a false verdict:"""
+of the paired difference; *told apart* is how often its interval leaves out 0, which for new tasks is a false
+verdict:"""
 
 _FAMILIES = """\
 Twenty variations of each of five families, 3 trials each; families differ by a normal of standard deviation .8 on the
