@@ -190,10 +190,13 @@ groups of five tasks × 4 trials."""
 _FIXED = """\
 Two equal agents try the same tasks. *Mixture*: data that do not come from our model, as in [calibration of
 decisions](calibration_decisions.md#decisions), {mixture}. The others come from the crossed model with θ = 1.4, σ = 0
-(no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default, *hierarchical* (shown for new tasks) the
-model that ignores the pairing: coverage of single agents, and mean width in parentheses. *Difference* is the coverage
-of the paired difference; *told apart* is how often its interval leaves out 0, which for new tasks is a false
-verdict:"""
+(no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default; *hierarchical*, shown for new tasks,
+ignores the pairing but lets agents share strength, from which equal agents profit. Coverage of single agents, and mean
+width in parentheses. *Difference* is the coverage of the paired difference; *told apart* is how often its interval
+leaves out 0, which for new tasks is a false verdict.
+
+With σ = ρ = 0 all tasks are alike. That is the edge of the prior for both ways in which they could differ: intervals of
+pass@3 then lie too low too often, because the data leave it open that a few tasks are hard."""
 
 _FAMILIES = """\
 Twenty variations of each of five families, 3 trials each; families differ by a normal of standard deviation .8 on the
