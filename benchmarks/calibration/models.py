@@ -212,8 +212,8 @@ difference of two seeds:"""
 
 _APART = """\
 Two estimates with the default seed, of equal agents that tried different tasks (40 tasks × 4 trials): is a draw of one
-independent of the draw of the other? r is the correlation of the 4,000 draws of pass^3. Independent draws have a root
-mean square of .016; resampled points are repeated, which makes it larger:"""
+independent of the draw of the other? r is the correlation of the 4,000 draws of pass^3; where draws are independent,
+its root mean square is .016:"""
 
 _ENGINE = """\
 Data sets of 2 to 25 agents × 8 to 80 tasks × 2 to 20 trials, all sizes equally likely, truth from the default priors
