@@ -1,4 +1,4 @@
-"""Write ``docs/calibration.md``, ``docs/calibration_decisions.md`` and the tables that they link to.
+"""Write ``docs/calibration.md``, its two sister pages on decisions and models, and the tables that they link to.
 
 Are intervals as wide as they should be, and no wider? Are decisions wrong as rarely as they claim?
 ``python benchmarks/calibrate.py`` does the full run, an hour and a half on two idle cores. Smaller sizes are quicker
@@ -15,29 +15,34 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc, tables
+from calibration import agreement, coverage, decisions, heldout, judge, models, page, results, sbc, tables
 
 from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.methods.near_zero import NearZero
 
 ROOT = Path(__file__).resolve().parents[1]
-FULL = {"size": 1000, "sets": 20, "held_out": 200}
+FULL = {"size": 1000, "sets": 20, "held_out": 200, "sampled": 200}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the studies and write their tables and pages; 1 if a requirement fails."""
     options = parsed(arguments)
     verdicts = []
-    if options.page in ("intervals", "both"):
+    if options.page in ("intervals", "all"):
         simulated = study(options)
         files = tables.interval_tables(run_settings(options), simulated)
         write(files, options.docs, "intervals", "calibration.md", page.intervals_page)
         verdicts += results.verdicts(simulated)
-    if options.page in ("decisions", "both"):
+    if options.page in ("decisions", "all"):
         decided, judged = decision_study(options)
         files = tables.decision_tables(run_settings(options), decided, judged)
         write(files, options.docs, "decisions", "calibration_decisions.md", page.decisions_page)
         verdicts += results.decision_verdicts(decided, judged)
+    if options.page in ("models", "all"):
+        found = models.study(options.sampled, options.size, seed=options.seed, processes=options.processes)
+        files = models.model_tables(run_settings(options, ("size", "sampled")), found)
+        write(files, options.docs, "models", "calibration_models.md", models.models_page)
+        verdicts += models.verdicts(found)
     for verdict in verdicts:
         print(f"{'holds' if verdict.holds else 'FAILS'}  {verdict.requirement}: {verdict.result}")
     return 0 if all(verdict.holds for verdict in verdicts) else 1
@@ -56,9 +61,10 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=FULL["size"], help="simulated data sets per study and cell")
     parser.add_argument("--sets", type=int, default=FULL["sets"], help="data sets fitted by both engines")
     parser.add_argument("--held-out", type=int, default=FULL["held_out"], help="simulated agents and random splits")
+    parser.add_argument("--sampled", type=int, default=FULL["sampled"], help="data sets of studies that sample")
     parser.add_argument("--processes", type=int, default=2, help="does not change the results")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--page", choices=("intervals", "decisions", "both"), default="both")
+    parser.add_argument("--page", choices=("intervals", "decisions", "models", "all"), default="all")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder for the pages and their tables")
     return parser.parse_args(arguments)
 
@@ -97,11 +103,11 @@ def decision_study(options: argparse.Namespace) -> tuple[decisions.Decisions, pd
     return decided, judge.judge_coverage(options.size, **settings)
 
 
-def run_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The sizes, seed, versions and default prior of ρ of this run."""
-    sizes = {"size": options.size, "sets": options.sets, "held_out": options.held_out}
+def run_settings(options: argparse.Namespace, names: tuple[str, ...] = ("size", "sets", "held_out")) -> dict[str, Any]:
+    """The sizes of these names, seed, versions and default prior of ρ of this run."""
+    sizes = {name: getattr(options, name) for name in names}
     versions = {name: number for name, number in installed_versions().items() if name != "agentic-bayes"}
-    form = "full" if sizes == FULL else "reduced"
+    form = "full" if all(sizes[name] == FULL[name] for name in names) else "reduced"
     return {"form": form, **sizes, "seed": options.seed, "versions": versions, "rho": repr(NearZero())}
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import xarray as xr
 from scipy import stats
 
 from agentic_bayes.errors import NotConverged
@@ -20,7 +18,15 @@ from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
-from calibration.simulate import DEFAULT, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
+from calibration.simulate import (
+    DEFAULT,
+    counts_of,
+    exact_posterior,
+    outcomes_of,
+    population_cdf,
+    rho_cdf,
+    success_probabilities,
+)
 
 AGENTS, TASKS = 2, 12
 METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3")))
@@ -68,7 +74,7 @@ def compare(index: int, *, seed: int) -> tuple[list[Check], bool]:
     counts = counts_of(c, n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
-        fit = mcmc.fit(_outcomes(c, n), Hierarchical(), random_seed=index)
+        fit = mcmc.fit(outcomes_of(c, n), Hierarchical(), random_seed=index)
     chains = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
     hyper = {name: values.reshape(CHAINS * DRAWS, AGENTS) for name, values in chains.items()}
     sampled = HierarchicalPosterior(counts=counts, random_seed=index, hyper=hyper)
@@ -130,13 +136,3 @@ def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[s
         size = float(ess(draws, method="quantile", prob=p))
         error = np.sqrt(p * (1 - p) * (1 / size + own))
         yield f"quantile {p}", float((np.clip(p, *cdf(float(np.quantile(draws, p)))) - p) / error)
-
-
-def _outcomes(c: Array, n: Array) -> xr.Dataset:
-    """The counts in the form that the PyMC engine takes."""
-    cells = {"successes": c, "trials": n, "unscored": np.zeros_like(n)}
-    coords: dict[str, Any] = {
-        dim: np.array([f"{dim} {i + 1}" for i in range(size)], dtype=object)
-        for dim, size in zip(("agent", "task"), n.shape, strict=True)
-    }
-    return xr.Dataset({name: (("agent", "task"), values) for name, values in cells.items()}, coords=coords)

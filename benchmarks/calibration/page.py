@@ -29,9 +29,9 @@ def intervals_page(tables: Tables) -> str:
     run, frames = tables.run, tables.frames
     bad = bad_entries(frames["fixed_truths"])
     return joined(
-        _INTERVALS.format(run=_run(run, _INTERVAL_SIZES)),
+        _INTERVALS.format(run=run_words(run, _INTERVAL_SIZES)),
         "## Requirements",
-        _requirements(frames["requirements"]),
+        requirements_table(frames["requirements"]),
         "## Coverage at fixed truths",
         _FIXED,
         _averages(frames["fixed_truths_averages"]),
@@ -61,9 +61,9 @@ def decisions_page(tables: Tables) -> str:
     """`docs/calibration_decisions.md` as Markdown."""
     frames = tables.frames
     return joined(
-        _DECISIONS.format(run=_run(tables.run, _DECISION_SIZES)),
+        _DECISIONS.format(run=run_words(tables.run, _DECISION_SIZES)),
         "## Requirements",
-        _requirements(frames["requirements"]),
+        requirements_table(frames["requirements"]),
         "## Decisions",
         _COMPARED,
         _paired(frames["paired"]),
@@ -93,8 +93,9 @@ _INTERVALS = """\
 
 A 95 % interval should contain the true value 95 times in 100. One data set cannot show whether it does; thousands of
 simulated ones can. This page summarises those simulations for intervals, [calibration of
-decisions](calibration_decisions.md) does the same for comparisons, gates and judges. The full tables are CSV files:
-[the files](#the-files).
+decisions](calibration_decisions.md) does the same for comparisons, gates and judges, and [calibration of paired and
+grouped estimates](calibration_models.md) for agents on shared tasks and for groups of tasks. The full tables are CSV
+files: [the files](#the-files).
 
 {run}
 
@@ -250,7 +251,7 @@ def joined(*parts: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _run(run: dict[str, Any], sizes: str) -> str:
+def run_words(run: dict[str, Any], sizes: str) -> str:
     """How the study was run, and how to run it again."""
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     form = "Full" if run["form"] == "full" else "REDUCED"
@@ -272,15 +273,18 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
-def _marked(coverage: float) -> str:
+def marked(coverage: float) -> str:
+    """A coverage, bold where it is below .90."""
     return f"**{format_number(coverage)}**" if coverage < LOW else format_number(coverage)
 
 
-def _with_width(coverage: float, width: float, digits: int = 2) -> str:
-    return f"{_marked(coverage)} ({format_number(width, digits)})"
+def with_width(coverage: float, width: float, digits: int = 2) -> str:
+    """A coverage, and the mean width in parentheses."""
+    return f"{marked(coverage)} ({format_number(width, digits)})"
 
 
-def _requirements(frame: pd.DataFrame) -> str:
+def requirements_table(frame: pd.DataFrame) -> str:
+    """The table at the top of a page."""
     rows = [(row.requirement, row.result, "yes" if row.holds else "**no**") for row in frame.itertuples()]
     return markdown_table(("requirement", "result", "holds"), rows)
 
@@ -291,7 +295,7 @@ def _averages(frame: pd.DataFrame) -> str:
     for (estimand, metric), part in frame.groupby(["estimand", "metric"], sort=False):
         by_method = part.set_index("method")
         entries = [by_method.loc[method] for method in methods]
-        cells = [f"{_marked(e['coverage'])}, lowest {_marked(e['lowest'])} ({e['width']:.2f})" for e in entries]
+        cells = [f"{marked(e['coverage'])}, lowest {marked(e['lowest'])} ({e['width']:.2f})" for e in entries]
         rows.append((estimand, metric, *cells))
     return markdown_table(("estimand", "metric", *methods), rows)
 
@@ -308,7 +312,7 @@ def _shortfalls(fixed_truths: pd.DataFrame) -> str:
             part = chosen[chosen["estimand"] == estimand]
             if not part.empty:
                 coverage = part["coverage"]
-                rows.append((name, estimand, len(part), int((coverage < LOW).sum()), _marked(coverage.min())))
+                rows.append((name, estimand, len(part), int((coverage < LOW).sum()), marked(coverage.min())))
     return markdown_table(("cells", "estimand", "entries", "below .90", "lowest"), rows)
 
 
@@ -318,7 +322,7 @@ def _bad_table(bad: pd.DataFrame) -> str:
     rows = []
     for (tasks, trials, rho, mu), part in bad.groupby(["T", "n", "rho", "mu"]):
         coverage = part.set_index(["estimand", "metric"])["coverage"]
-        cells = [_marked(coverage[column]) if column in coverage.index else "" for column in columns]
+        cells = [marked(coverage[column]) if column in coverage.index else "" for column in columns]
         rows.append((tasks, trials, f"{rho:g}", f"{mu:g}", *cells))
     return markdown_table(("T", "n", "ρ", "μ", *(f"{estimand} {metric}" for estimand, metric in columns)), rows)
 
@@ -331,7 +335,7 @@ def _prior(frame: pd.DataFrame) -> str:
     for (design, metric), part in frame.groupby(["design", "metric"], sort=False):
         by_estimand = part.set_index("estimand")
         cells = [
-            _with_width(by_estimand.loc[name, "coverage"], by_estimand.loc[name, "mean_width"], 3)
+            with_width(by_estimand.loc[name, "coverage"], by_estimand.loc[name, "mean_width"], 3)
             if name in by_estimand.index
             else "–"
             for name in estimands
@@ -342,14 +346,15 @@ def _prior(frame: pd.DataFrame) -> str:
 
 def _sbc(frame: pd.DataFrame) -> str:
     table = frame.assign(
-        shown=[_p_value(p) if inside else f"**{_p_value(p)}**" for p, inside in zip(frame.p, frame.inside, strict=True)]
+        shown=[p_value(p) if inside else f"**{p_value(p)}**" for p, inside in zip(frame.p, frame.inside, strict=True)]
     ).pivot(index="quantity", columns="design", values="shown")
     designs = list(dict.fromkeys(frame["design"]))
     rows = [(name, *table.loc[name, designs].fillna("–")) for name in dict.fromkeys(frame["quantity"])]
     return markdown_table(("quantity", *designs), rows)
 
 
-def _p_value(p: float) -> str:
+def p_value(p: float) -> str:
+    """A p-value to four decimals."""
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
@@ -383,10 +388,10 @@ def _paired(frame: pd.DataFrame) -> str:
         (
             row["tasks"],
             int(row["k"]),
-            _marked(row["coverage"]),
-            _marked(row["t_coverage"]),
+            marked(row["coverage"]),
+            marked(row["t_coverage"]),
             *(format_number(row[name]) for name in plain),
-            _marked(row["null_coverage"]),
+            marked(row["null_coverage"]),
         )
         for _, row in frame.iterrows()
     ]
@@ -407,7 +412,7 @@ def _judged_comparisons(frame: pd.DataFrame) -> str:
     rows = [
         (
             f"pass^{row['k']:g}",
-            *(_with_width(row[name], row[f"{name}_width"]) for name in ("corrected", "uncorrected")),
+            *(with_width(row[name], row[f"{name}_width"]) for name in ("corrected", "uncorrected")),
             *(f"{row[f'{name}_false']:.3f}" for name in ("corrected", "uncorrected")),
         )
         for _, row in frame.iterrows()
@@ -441,7 +446,7 @@ def _judged(frame: pd.DataFrame) -> str:
             row["design"],
             row["estimand"],
             row["metric"],
-            *(_with_width(row[name], row[f"{name}_width"]) for name in ("corrected", "uncorrected")),
+            *(with_width(row[name], row[f"{name}_width"]) for name in ("corrected", "uncorrected")),
         )
         for _, row in frame.iterrows()
     ]

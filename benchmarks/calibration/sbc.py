@@ -8,6 +8,7 @@ Säilynoja, Bürkner and Vehtari (2022), Statistics and Computing 32:32, doi:10.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -51,7 +52,11 @@ class Study:
 def study(design: str, size: int, *, seed: int, method: Hierarchical | None = None, processes: int = 1) -> Study:
     """Simulate `size` data sets from the default prior and fit each with `method` (default: the default priors)."""
     work = partial(_study_once, design, seed, method or Hierarchical())
-    data_sets = spread(work, range(size), processes=processes)
+    return study_of(spread(work, range(size), processes=processes))
+
+
+def study_of(data_sets: Sequence[tuple[dict, dict, dict]]) -> Study:
+    """Ranks, coverage and widths of data sets, each by quantity, as arrays."""
     first = data_sets[0]
     return Study(*({name: np.array([data[i][name] for data in data_sets]) for name in first[i]} for i in range(3)))
 

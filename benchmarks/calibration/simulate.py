@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind, Stats, Tabulated
@@ -38,6 +39,17 @@ def counts_of(c: Array, n: Array) -> Counts:
     c, n = np.atleast_2d(np.asarray(c)), np.atleast_2d(np.asarray(n))
     agents, tasks = (tuple(map(str, range(size))) for size in n.shape)
     return Counts(agents, tasks, c, n, np.zeros_like(n))
+
+
+def outcomes_of(c: Array, n: Array) -> xr.Dataset:
+    """The counts in the form that `estimate` takes, from arrays of shape (agents, tasks)."""
+    cells = {"successes": c, "trials": n, "unscored": np.zeros_like(n)}
+    coords: dict[str, Any] = {
+        dim: np.array([f"{dim} {i + 1}" for i in range(size)], dtype=object)
+        for dim, size in zip(("agent", "task"), n.shape, strict=True)
+    }
+    attrs = {"unit": "conversation", "indicator": "correct"}
+    return xr.Dataset({name: (("agent", "task"), values) for name, values in cells.items()}, coords=coords, attrs=attrs)
 
 
 def success_probabilities(rng: np.random.Generator, mu: Any, rho: Any, size: tuple[int, ...]) -> Array:

@@ -1,4 +1,4 @@
-"""The calibration pages: the committed ones match their tables, and `make calibrate` writes both from a study."""
+"""The calibration pages: the committed ones match their tables, and `make calibrate` writes them from studies."""
 
 import re
 from functools import cache
@@ -8,12 +8,17 @@ from pathlib import Path
 import calibrate
 import pandas as pd
 import pytest
-from calibration import coverage, decisions, judge, results
+from calibration import coverage, crossed, decisions, importance, judge, results
+from calibration.models import models_page
 from calibration.page import bad_entries, decisions_page, intervals_page
 from calibration.tables import Tables, interval_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = {"intervals": "calibration.md", "decisions": "calibration_decisions.md"}
+PAGES = {
+    "intervals": ("calibration.md", intervals_page),
+    "decisions": ("calibration_decisions.md", decisions_page),
+    "models": ("calibration_models.md", models_page),
+}
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
 ARGUMENTS = ["--size", "3", "--sets", "1", "--held-out", "3", "--processes", "1"]
 
@@ -23,25 +28,21 @@ def committed(name):
     return Tables.load(DOCS / "calibration" / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "render"), [("intervals", intervals_page), ("decisions", decisions_page)], ids=["intervals", "decisions"]
-)
-def test_a_committed_page_says_what_its_tables_say(name, render):
+@pytest.mark.parametrize("name", PAGES)
+def test_a_committed_page_says_what_its_tables_say(name):
     """Every number of a page comes from its tables: writing it from them gives the same text."""
-    tables = committed(name)
-    assert render(tables) == (DOCS / PAGES[name]).read_text(encoding="utf-8")
-    assert tables.run["size"] >= 1000
+    tables, (page, render) = committed(name), PAGES[name]
+    assert render(tables) == (DOCS / page).read_text(encoding="utf-8")
+    assert tables.run["size"] >= (200 if name == "models" else 1000)
 
 
-@pytest.mark.parametrize("name", ["intervals", "decisions"])
+@pytest.mark.parametrize("name", PAGES)
 def test_the_tables_survive_a_round_trip(name, tmp_path):
     """Saving the loaded tables writes the committed files byte by byte, and the page links each of them."""
     committed(name).save(tmp_path)
     folder = DOCS / "calibration" / name
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in folder.iterdir()}
-    page = (DOCS / ("calibration.md" if name == "intervals" else "calibration_decisions.md")).read_text(
-        encoding="utf-8"
-    )
+    page = (DOCS / PAGES[name][0]).read_text(encoding="utf-8")
     for path in folder.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes()
         assert f"({path.relative_to(DOCS).as_posix()})" in page
@@ -194,3 +195,23 @@ def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
         ["pass@3", 0.999, 0.0, 50, 5],
     ]
     assert "two equal agents: at most .07" in capsys.readouterr().out
+
+
+def test_the_page_on_paired_and_grouped_estimates(tmp_path, monkeypatch, capsys):
+    """It has every section of a small study, marks what falls short, and fails the command where it does."""
+    monkeypatch.setattr(crossed, "TRUTHS", (crossed.TRUTHS[0], crossed.TRUTHS[-1]))
+    for name, value in {"SIZES": ((2, 20, 3),), "SEEDS": 2, "AGENTS": (2, 3), "TASKS": (8, 12)}.items():
+        monkeypatch.setattr(importance, name, value)
+    code = calibrate.main([*ARGUMENTS, "--size", "1", "--sampled", "1", "--page", "models", "--docs", str(tmp_path)])
+    text = (tmp_path / "calibration_models.md").read_text(encoding="utf-8")
+    assert (code == 1) == ("| **no** |" in text) == ("FAILS" in capsys.readouterr().out)
+    assert text.startswith("# Calibration of paired and grouped estimates\n")
+    assert "REDUCED run: 1 simulated data sets" in text
+    assert "\n| difference of tasks pass^3 | " in text
+    assert "\n| new group pass^3 | " in text
+    assert "\n| σ = 0, ρ = 0; 20 × 3 | tasks pass@3 | " in text
+    table = pd.read_csv(tmp_path / "calibration" / "models" / "fixed_truths.csv")
+    assert len(table) == 2 * 2 * 3
+    low = (table[["crossed", "hierarchical", "difference"]] < 0.9).sum().sum()
+    section = text.split("## Fixed truths")[1].split("\n## ")[0]
+    assert section.count("| **0.") == low

@@ -4,23 +4,28 @@ from functools import cache
 
 import numpy as np
 import pytest
-from calibration import sbc
+from calibration import crossed, groups, sbc
 from scipy import stats
 
-SIZES = {"one agent": 20, "two agents that share strength": 10}
-# eleven quantities (five, and six of two agents) are each allowed .001: a right engine fails some one with
-# probability .011 at most; the seed is fixed
+SIZES = {"one agent": 20, "two agents that share strength": 10, "two agents, paired": 12, "groups": 9}
+# thirty-one quantities are each allowed .001: a right engine fails some one with probability .03 at most; the seed is
+# fixed
 FALSE_ALARM = 0.001
 
 
 @cache
 def study(design):
+    match design:
+        case "two agents, paired":
+            return crossed.study(SIZES[design], seed=7)
+        case "groups":
+            return groups.study(SIZES[design], seed=7)
     return sbc.study(design, SIZES[design], seed=7)
 
 
 @pytest.mark.parametrize("design", SIZES)
 def test_the_rank_of_the_truth_is_uniform(design):
-    """With truth from the prior, the ranks of μ, ρ and pass^3 of all three estimands stay inside their envelope."""
+    """With truth from the prior, ranks of parameters, of pass^3 of every estimand, of differences and of groups."""
     outside = {name: p for name, p in study(design).p_values().items() if p < FALSE_ALARM}
     assert not outside
 
@@ -34,9 +39,9 @@ def test_a_wrong_prior_is_caught():
 
 @pytest.mark.parametrize("design", SIZES)
 def test_intervals_hold_truth_from_the_prior(design):
-    """95 % intervals of each estimand contain the truth in 95 % of data sets, as far as so few can tell.
+    """95 % intervals of each quantity contain the truth in 95 % of data sets, as far as so few can tell.
 
-    Under a right engine one check fails with probability 6e-5 at most, some one of these sixteen with .001.
+    Under a right engine one check fails with probability 6e-5 at most, some one of these thirty-four with .002.
     """
     fewest = stats.binom.ppf(6e-5, SIZES[design], 0.95)
     outside = {name: hits.mean() for name, hits in study(design).covered.items() if hits.sum() < fewest}
