@@ -81,9 +81,8 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     others = [call for call in calls if call.name != FINAL]
     error = step.mapping("error")
     failed = error.text("message") or error.text("type")
-    if not calls and isinstance(
-        step.raw("model_output_message"), dict
-    ):  # the calls of a step that failed are only in the model's message
+    # the calls of a step that failed are only in the model's message
+    if not calls and not isinstance(step.raw("model_output_message"), str):
         others = [_call(call) for call in step.mapping("model_output_message").mappings("tool_calls")]
     reasoning = [thought] if thought.strip() else []
     usage = step.mapping("token_usage")
@@ -95,6 +94,7 @@ def _take_action(step: Fields, session: SessionLog) -> None:
         session.log.doubt((), "calls of one step share one text of observations: each call has the whole text")
     if not others and failed is not None:
         session.add(Message("assistant", error=failed), step.path)
+        session.other("step that failed without a call")
     # the result of a step without calls belongs to none
     ids = [call.id for call in others] or ([] if calls or failed else [f"step {step.raw('step_number')}"])
     for number, identity in enumerate(ids):
