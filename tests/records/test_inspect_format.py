@@ -51,7 +51,7 @@ MESSAGES = [
         ],
     },
     {"role": "tool", "content": "rain", "tool_call_id": "c1", "function": "look"},
-    {"role": "assistant", "content": "It rains."},
+    {"role": "assistant", "content": "It rains.", "reasoning": "earlier versions put it here"},
 ]
 
 
@@ -178,7 +178,7 @@ def test_a_sample_is_a_conversation_of_one_interaction(read):
     assert turn.ground_truth_assistant == "rain or It rains."
     (call,) = turn.agentic.tools_used
     assert (call.tool_name, call.parameters, call.result) == ("look", {"city": "Rome"}, "rain")
-    assert turn.metadata["reasoning"] == ["hm"]
+    assert turn.metadata["reasoning"] == ["hm", "earlier versions put it here"]
     metadata = first.metadata
     assert metadata["scores"] == {"match": {"value": "C", "answer": "rain"}, "speed": {"value": 3.5}}
     assert metadata["tokens"] == {"input": 11, "output": 6}

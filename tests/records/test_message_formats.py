@@ -258,7 +258,19 @@ NEWER = {
         ]
     },
 }
-CALLED = {"gemini": ("search", "y"), "openai": ("tool_search", []), "autogen": ("f", "y")}
+NEWER["calls of smolagents 1.9, which were the assistant's"] = [
+    {"role": role, "content": [{"type": "text", "text": text}]}
+    for role, text in (
+        ("user", "New task:\n?"),
+        (
+            "assistant",
+            "Calling tools:\n[{'id': 'c', 'type': 'function', 'function': {'name': 'f', 'arguments': {'q': 'x'}}}]",
+        ),
+        ("tool-response", "Call id: c\nObservation:\ny"),
+        ("assistant", "!"),
+    )
+]
+CALLED = {"smolagents": ("f", "y"), "gemini": ("search", "y"), "openai": ("tool_search", []), "autogen": ("f", "y")}
 
 
 @pytest.mark.filterwarnings("ignore:.*compaction")

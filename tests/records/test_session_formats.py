@@ -407,6 +407,12 @@ class TestTrajectories:
             warnings.simplefilter("error")
             (turn,) = read(steps).conversation
         assert (turn.assistant, turn.error, names(turn)) == ("4 C", None, [])
+        # smolagents 1.9: other names, and only the code says that this is the answer
+        code = {"name": "python_interpreter", "arguments": "final_answer('4 C')"}
+        last = {"step": 2, "model_output": "", "action_output": "4 C", "observations": "4 C"}
+        steps = [steps[0], {**last, "tool_calls": [{"id": "c", "type": "function", "function": code}]}]
+        (turn,) = read(steps).conversation
+        assert (turn.assistant, names(turn)) == ("4 C", ["python_interpreter"])
 
     def test_a_result_of_atif_that_names_none_of_several_calls_is_not_lost(self, read):
         """Terminus writes one for all commands of a step."""

@@ -31,7 +31,7 @@ SEVERAL = "the results of several calls are one text, which was given to the fir
 
 _CALLS = re.compile(r"\s*Calling tools:\s*")
 _TASK = re.compile(r"\s*New task:\n")
-_OBSERVED = re.compile(r"\s*Observation:\n?")
+_OBSERVED = re.compile(r"\s*(?:Call id: [^\n]*\n)?Observation:\n?")
 _FAILED = re.compile(r"\s*(?:Call id: (?P<id>[^\n]*)\n)?Error:\n")
 _RETRY = re.compile(r"\s*Now let's retry: take care not to repeat previous errors!.*", re.DOTALL)
 _LAST_OUTPUT = re.compile(r"Last output from code snippet:\n(.*)\Z", re.DOTALL)
@@ -72,13 +72,15 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             # images that a tool made come back as the user's
             aside = task is None and not re.sub(r"\[image\]", "", text).strip()
             log.add(Message("user", text[task.end() :] if task else text, aside=aside), path)
+        case "tool-call" | "assistant" if role == "tool-call" or _CALLS.match(
+            text
+        ):  # earlier, both were the assistant's
+            _take_calls(message, text, log)
         case "assistant":
             usage = message.mapping("token_usage")
             tokens = usage.whole("input_tokens") or 0, usage.whole("output_tokens") or 0
             calls = [chat_call(call) for call in message.mappings("tool_calls")]
             log.add(Message("assistant", text, calls, tokens=tokens), path)
-        case "tool-call":
-            _take_calls(message, text, log)
         case "tool-response":
             _take_response(message, text, log)
         case str():

@@ -18,7 +18,8 @@ from agentic_bayes.records.wire.layout import Origin, Shape
 
 NAME = "smolagents-memory"
 
-_ACTION = frozenset({"step_number", "model_output", "action_output"})
+_ACTION = frozenset({"model_output", "action_output"})
+_NUMBERS = ("step_number", "step")  # the second in earlier versions
 _TASK = frozenset({"task", "task_images"})
 FINAL = "final_answer"
 """The tool that ends a run with the answer."""
@@ -33,7 +34,11 @@ def recognises(shape: Shape) -> bool:
 
 
 def _is_step(record: dict[str, Any]) -> bool:
-    return record.keys() >= _ACTION or record.keys() == _TASK or record.keys() == {"system_prompt"}
+    return (
+        (record.keys() >= _ACTION and any(key in record for key in _NUMBERS))
+        or record.keys() == _TASK
+        or record.keys() == {"system_prompt"}
+    )
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
@@ -59,7 +64,7 @@ def _take(step: Fields, session: SessionLog, where: str) -> None:
         session.add(Message("user", step.text("task") or ""), step.path)
     elif "plan" in step:
         session.log.add_thoughts([step.text("plan") or ""], step.path)
-    elif "step_number" in step:
+    elif any(key in step for key in _NUMBERS):
         _take_action(step, session)
     elif step.value.keys() == {"output"}:
         session.other("final answer step")
@@ -76,7 +81,8 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     others = [call for call in calls if call.name != FINAL]
     error = step.mapping("error")
     failed = error.text("message") or error.text("type")
-    if not calls:  # the calls of a step that failed are only in the model's message
+    # the calls of a step that failed are only in the model's message
+    if not calls and not isinstance(step.raw("model_output_message"), str):
         others = [_call(call) for call in step.mapping("model_output_message").mappings("tool_calls")]
     reasoning = [thought] if thought.strip() else []
     usage = step.mapping("token_usage")
@@ -88,6 +94,7 @@ def _take_action(step: Fields, session: SessionLog) -> None:
         session.log.doubt((), "calls of one step share one text of observations: each call has the whole text")
     if not others and failed is not None:
         session.add(Message("assistant", error=failed), step.path)
+        session.other("step that failed without a call")
     # the result of a step without calls belongs to none
     ids = [call.id for call in others] or ([] if calls or failed else [f"step {step.raw('step_number')}"])
     for number, identity in enumerate(ids):
@@ -97,7 +104,9 @@ def _take_action(step: Fields, session: SessionLog) -> None:
         elif observed is not None:
             session.add(Message("tool", results[number], answers=identity), step.path)
     answer = final[-1].arguments.get("answer", final[-1].arguments) if final else None
-    if step.raw("is_final_answer") is True and answer is None:
+    code = str(others[-1].arguments.get("code")) if others else ""
+    ends = step.raw("is_final_answer") if "is_final_answer" in step else f"{FINAL}(" in code
+    if ends is True and answer is None:
         answer = step.raw("action_output")
     if answer is not None:
         text = answer if isinstance(answer, str) else str(fitting(answer, step.path, session.faults))

@@ -140,6 +140,8 @@ def _fill(span: Span, raw: Fields) -> None:
     packed = raw.mapping("attributes").value
     attributes = {key: _value(value) for key, value in packed.items()}
     span.take_kind(str(attributes.get("mlflow.spanType") or "UNKNOWN"), _KINDS, "spans")
+    if not attributes:
+        span.unknown["spans without attributes"] += 1
     status = raw.raw("status") if isinstance(raw.raw("status"), dict) else {}
     code = status.get("code") or raw.raw("status_code")
     if code in ("STATUS_CODE_ERROR", "ERROR"):

@@ -254,10 +254,10 @@ def _provider_calls(message: Fields) -> Iterator[tuple[ChatCall, Message]]:
 
 def _thoughts(message: Fields) -> list[str]:
     """What the model thought, where the log has it in the clear."""
-    if not isinstance(message.raw("content"), list):
-        return []
-    parts = [part for part in message.mappings("content") if part.raw("type") == "reasoning"]
-    texts = [part.text("summary" if part.raw("redacted") is True else "reasoning") or "" for part in parts]
+    texts = [message.text("reasoning") or ""]  # in earlier versions
+    listed = message.mappings("content") if isinstance(message.raw("content"), list) else []
+    parts = [part for part in listed if part.raw("type") == "reasoning"]
+    texts += [part.text("summary" if part.raw("redacted") is True else "reasoning") or "" for part in parts]
     return [text for text in texts if text.strip()]
 
 
