@@ -237,9 +237,9 @@ def _system_error(error: BaseException) -> BaseException | None:
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         unreachable = isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
-        if isinstance(link, OSError) and (isinstance(link, kinds) or unreachable) and str(link):
+        if (isinstance(link, kinds) or unreachable) and str(link):
             found = found if isinstance(link, waits) else link
-        elif found is None and str(link) and transport & {kind.__name__ for kind in type(link).__mro__}:
+        elif found is None and transport & {kind.__name__ for kind in type(link).__mro__} and str(link):
             found = link
         # libraries of HTTP hide the cause (``from None``), which is still the context
         inside = link.exceptions[0] if isinstance(link, BaseExceptionGroup) else None

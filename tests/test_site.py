@@ -57,7 +57,7 @@ def test_which_method_quotes_the_calibration() -> None:
     assert f"down to {float(lowest):.2f}".replace("0.", ".") in text
     *_, lowest_once = row("calibration.md", "| ρ ≥ .2, n = 1 | tasks |")
     assert f"| one trial per task, `tasks` | down to {float(lowest_once):.2f}".replace(" 0.", " .") in text
-    for gate, quoted in (("pass@3 ≥ 0.999", "fails falsely in {}"), ("pass^3 ≥ 0.729", "which fails falsely in {}")):
+    for gate, quoted in (("pass@3 ≥ 0.999", "fails wrongly in {}"), ("pass^3 ≥ 0.729", "which fails wrongly in {}")):
         *_, failed, _ = row("calibration_decisions.md", f"| {gate} |")
         lowest, highest = (round(100 * float(share)) for share in failed.split(" to "))
         assert quoted.format(f"{lowest} to {highest} %") in text

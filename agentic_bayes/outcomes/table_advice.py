@@ -135,7 +135,8 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         python = ", ".join(f'{role}="{other}"' for role, other in pairs)
         return f"Name the columns: {python} (--columns {','.join(f'{role}={other}' for role, other in pairs)})"
     if len(missing) > 1 and any(
-        (is_verdict(name) and len(name) > 1) or tables.number(name) is not None for name in names
+        (is_verdict(name) and name in map(str, _distinct(opened, name))) or tables.number(name) is not None
+        for name in names
     ):
         return "The header seems to be missing: read it with pandas.read_csv(path, names=['task', 'correct', …])"
     if list(missing) == [standard["correct"]]:

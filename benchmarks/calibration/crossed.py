@@ -114,9 +114,10 @@ class Truth:
 
 
 MIXTURE, CROSSED, THETA = "mixture", "crossed", 1.4
+MIXED = decisions.PAIRINGS["three kinds"]
 TRUTHS = (
     *(Truth(CROSSED, sigma, rho, 20, 3) for sigma, rho in product((0.0, 1.5), (0.0, 0.2))),
-    Truth(MIXTURE, np.nan, np.nan, decisions.TASKS, decisions.TRIALS),
+    Truth(MIXTURE, np.nan, np.nan, MIXED.tasks, decisions.TRIALS),
 )
 MODELS = ("crossed", "hierarchical")
 
@@ -124,7 +125,7 @@ MODELS = ("crossed", "hierarchical")
 def probabilities(rng: np.random.Generator, truth: Truth, tasks: int) -> Array:
     """True success probabilities of the two agents, shape (2, tasks)."""
     if truth.kind == MIXTURE:
-        return decisions.success_probabilities(rng, 0.0, tasks)
+        return decisions.success_probabilities(rng, 0.0, MIXED, tasks)
     return crossed_probabilities(rng, np.full(2, THETA), truth.sigma, np.full(2, truth.rho), tasks)
 
 

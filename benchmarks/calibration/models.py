@@ -108,9 +108,9 @@ def verdicts(found: Models) -> list[Verdict]:
             bool((apart["false_verdicts"] <= 0.06 + 2 * error(0.06, int(apart["pairs"].min()))).all()),
         ),
         Verdict(
-            "2 to 25 agents: Pareto k is at most .7 and ESS at least 400 after a second attempt, NUTS is never needed",
+            "2 to 25 agents: Pareto k is at most .7 and ESS at least 400 after further attempts, NUTS is never needed",
             f"highest k {accounts['pareto_k'].max():.2f}, lowest ESS {accounts['ess'].min():.0f}; {again} of "
-            f"{len(accounts)} took a second attempt, {failed} would need NUTS",
+            f"{len(accounts)} took further attempts, {failed} would need NUTS",
             failed == 0,
         ),
     ]
@@ -188,7 +188,7 @@ The wrong prior, σ ~ HalfNormal(.5), is fitted to a quarter as many data sets a
 groups of five tasks × 4 trials."""
 
 _FIXED = """\
-Two equal agents try the same tasks. *Mixture*: data that do not come from our model, as in [calibration of
+Two equal agents try the same tasks. *Mixture*: data that do not come from our model, the tasks of three kinds in [calibration of
 decisions](calibration_decisions.md#decisions), {mixture}. The others come from the crossed model with θ = 1.4, σ = 0
 (no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default; *hierarchical*, shown for new tasks,
 ignores the pairing but lets agents share strength, from which equal agents profit. Coverage of single agents, and mean

@@ -1381,8 +1381,8 @@ def test_no_column_of_the_evidence_is_cut(run, monkeypatch):
     above, header, rule = next(
         lines for lines in zip(*(done.out.splitlines()[i:] for i in range(3)), strict=False) if "──" in lines[2]
     )
-    assert above.split() == ["agent", "tools"]  # headings of two words take two lines
-    assert header.split() == ["agent", "conversations", "scored", "unscored", "errors", "score", "right"]
+    assert above.split() == ["turns", "average", "answer", "tools"]  # headings of several words take two lines
+    assert header.split() == ["agent", "conversations", "scored", "not", "scored", "score", "right"]
     assert max(map(len, (above, header, rule))) <= 80
 
 

@@ -134,7 +134,7 @@ def test_a_record_in_another_encoding_is_named_and_the_others_are_read(tmp_path,
     path = tmp_path / "log.jsonl"
     path.write_bytes(gzip.compress(data) if packed else data)
     place = data.index(b"\xe9")
-    with pytest.raises(RecordsError, match=f"line 501: must be UTF-8 text, got byte 0xE9 at byte {place}$") as refused:
+    with pytest.raises(RecordsError, match=f"line 501: must be UTF-8 text, got byte 0xE9 at byte {place}\n") as refused:
         ab.read_conversations(path)
     assert len(refused.value.problems) == 1
     with pytest.warns(DoubtfulRecords, match="1 of 1,000 records"):

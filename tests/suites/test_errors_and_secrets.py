@@ -166,7 +166,9 @@ def test_one_task_says_nothing_of_others(make, tmp_path):
     (folder,) = (tmp_path / "results").iterdir()
     again, _ = command("show", folder)
     for text in (shown, again, json.loads((folder / "summary.json").read_text())["note"]):
-        assert "a population is not to be had from one task" in " ".join(text.split())
+        assert "these trials say how reliable the agent is on it, and nothing about other tasks" in " ".join(
+            text.split()
+        )
 
 
 def test_a_run_is_found_by_its_id_wherever_it_was_written(make, tmp_path, monkeypatch):
@@ -221,7 +223,7 @@ def test_ids_that_no_file_can_hold_are_refused_and_texts_are_mended(make, tmp_pa
     with pytest.raises(SuiteError, match=r"tasks\.yaml, line 1, \[0\]\.id: must"):
         load_suite(path, environment={})
     tasks.write_text(f'- {{id: a, input: {{prompt: "p{broken}"}}, metadata: {{x: "{broken}"}}}}')
-    with pytest.warns(DoubtfulRecords, match="2 characters that are no text"):
+    with pytest.warns(DoubtfulRecords, match="2 characters that are not text"):
         suite = load_suite(path, environment={})
     planned = plan_run(suite, suite.tasks)
     with pytest.warns(DoubtfulRecords):

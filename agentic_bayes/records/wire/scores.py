@@ -100,7 +100,7 @@ def on_scale(number: float, scale: tuple[float, float] | None) -> float:
     low, high = scale or (0.0, 1.0)
     if low <= number <= high:
         return (number - low) / (high - low)
-    ways = "give the ends of its scale, for example scale=(1, 10) (--scale 1,10)"
+    ways = "give the ends of its scale, for example scale=(1, 10) (--scale 1,10); a threshold then cuts between 0 and 1"
     raise ValueError(f"must be a number in [{low:g}, {high:g}], got {number:g}: {ways}")
 
 

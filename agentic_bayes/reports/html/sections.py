@@ -23,6 +23,7 @@ from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.tools.diagnostics import faulty_conversations, tool_diagnostics
 from agentic_bayes.formatting import (
     Metric,
+    brief_names,
     format_estimate,
     format_interval,
     format_number,
@@ -44,7 +45,8 @@ from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
-from agentic_bayes.reports.html.text import brief_names
+from agentic_bayes.reports.html.text import LONGEST_SHOWN
+
 from agentic_bayes.reports.html.verdict import pass_rule, worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems_tables
 from agentic_bayes.result_table import Table
@@ -240,12 +242,12 @@ def _apart(one: Comparison) -> list[TaskDifference]:
 
 
 def _counts_head(one: Comparison) -> list[str]:
-    agent, baseline = brief_names((one.agent, str(one.baseline)))
+    agent, baseline = brief_names((one.agent, str(one.baseline)), LONGEST_SHOWN)
     return ["task", f"{baseline} passed", f"{agent} passed", "difference"]
 
 
 def _chance(one: Comparison) -> str:
-    agent, _ = brief_names((one.agent, str(one.baseline)))
+    agent, _ = brief_names((one.agent, str(one.baseline)), LONGEST_SHOWN)
     return f"chance {agent} is {'better' if isinstance(one.baseline, str) else 'above'}"
 
 
