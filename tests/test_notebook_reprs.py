@@ -205,7 +205,7 @@ def test_a_notebook_may_be_light_or_dark(kind):
         ("Gate", ("P(pass^1 ≥ 0.6)", "estimand population", "needs 95 %", "95 % equal-tailed", "crossed")),
         ("Gate", ("12 tasks", "indicator correct")),
         ("Plan", ("recommended", "width of pass^1", "95 % equal-tailed", "simulated 20 times", "on a new task")),
-        ("Evidence", ("80 interactions (79 scored, 1 unscored)", "agent errors", "1 × ", "judge: ")),
+        ("Evidence", ("80 interactions (79 scored, 1 unscored)", "not scored", "1 × ", "judge: ")),
         ("AgenticResult", ("1 of 2", "pass^2", "unit interaction", "answer ≥ 0.7", "BayesianMode", "ci_level=0.95")),
         ("TierProbabilities", ("pass@1 and pass^3 (population)", "crossed", "unit conversation", "paper table")),
         ("JudgeCalibration", ("threshold 0.7", "79 human labels", "95 % intervals", "specificity", "kappa")),
