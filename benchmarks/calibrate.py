@@ -1,7 +1,7 @@
 """Write ``docs/calibration.md``, its two sister pages on decisions and models, and the tables that they link to.
 
 Are intervals as wide as they should be, and no wider? Are decisions wrong as rarely as they claim?
-``python benchmarks/calibrate.py`` does the full run, an hour and a half on two idle cores. Smaller sizes are quicker
+``python benchmarks/calibrate.py`` does the full run, an hour on two idle cores. Smaller sizes are quicker
 and coarser; their pages say so at the top. The same seed and versions give the same numbers.
 """
 

@@ -188,12 +188,12 @@ The wrong prior, σ ~ HalfNormal(.5), is fitted to a quarter as many data sets a
 groups of five tasks × 4 trials."""
 
 _FIXED = """\
-Two equal agents try the same tasks. *Mixture*: data that do not come from our model, the tasks of three kinds in [calibration of
-decisions](calibration_decisions.md#decisions), {mixture}. The others come from the crossed model with θ = 1.4, σ = 0
-(no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default; *hierarchical*, shown for new tasks,
-ignores the pairing but lets agents share strength, from which equal agents profit. Coverage of single agents, and mean
-width in parentheses. *Difference* is the coverage of the paired difference; *told apart* is how often its interval
-leaves out 0, which for new tasks is a false verdict.
+Two equal agents try the same tasks. *Mixture*: data that do not come from our model, the tasks of three kinds in
+[calibration of decisions](calibration_decisions.md#decisions), {mixture}. The others come from the crossed model with
+θ = 1.4, σ = 0 (no task is harder than another) or 1.5, ρ = 0 or .2. *Crossed* is the default; *hierarchical*, shown
+for new tasks, ignores the pairing but lets agents share strength, from which equal agents profit. Coverage of single
+agents, and mean width in parentheses. *Difference* is the coverage of the paired difference; *told apart* is how often
+its interval leaves out 0, which for new tasks is a false verdict.
 
 With σ = ρ = 0 all tasks are alike. That is the edge of the prior for both ways in which they could differ: intervals of
 pass@3 then lie too low too often, because the data leave it open that a few tasks are hard."""

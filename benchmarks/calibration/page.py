@@ -123,7 +123,7 @@ _EARLIER = (
     "that share tasks became crossed by default. `tests/calibration` checks the new defaults in a reduced form."
 )
 _AGAIN = """\
-To run it again: `make calibrate`, an hour and a half on two idle cores. `python benchmarks/calibrate.py --help` lists
+To run it again: `make calibrate`, an hour on two idle cores. `python benchmarks/calibrate.py --help` lists
 the options of smaller runs. Both rewrite this page and its files; the same seed and versions give the same numbers."""
 
 _FIXED = """\

@@ -166,9 +166,7 @@ def test_one_task_says_nothing_of_others(make, tmp_path):
     (folder,) = (tmp_path / "results").iterdir()
     again, _ = command("show", folder)
     for text in (shown, again, json.loads((folder / "summary.json").read_text())["note"]):
-        assert "these trials say how reliable the agent is on it, and nothing about other tasks" in " ".join(
-            text.split()
-        )
+        assert "say how reliable the agent is on it, and nothing about other tasks" in " ".join(text.split())
 
 
 def test_a_run_is_found_by_its_id_wherever_it_was_written(make, tmp_path, monkeypatch):

@@ -46,7 +46,6 @@ from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.text import LONGEST_SHOWN
-
 from agentic_bayes.reports.html.verdict import pass_rule, worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems_tables
 from agentic_bayes.result_table import Table
