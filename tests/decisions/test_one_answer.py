@@ -128,7 +128,7 @@ def test_equals_are_not_told_apart_by_the_tasks_they_tried(kind, sets):
         false += found.verdict in ("better", "worse")
         own += compare(est, "B", baseline="A", tasks="own").verdict in ("better", "worse")
     assert false <= sets * 0.05 + 2 * np.sqrt(sets * 0.05 * 0.95)
-    assert (own >= sets / 2) == (kind != "random")
+    assert (own >= sets / 3) == (kind != "random")  # .54 in calibration
 
 
 def test_an_agent_that_tried_the_easy_half_is_no_better():

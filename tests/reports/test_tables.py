@@ -194,7 +194,7 @@ def test_the_commonest_fault_with_tools_is_a_sentence():
     zero = dict.fromkeys(("selection", "parameters", "sequence", "tool_overall"), 0.0)
     zero |= {"tools_correct": False, "tool_reason": "extra", "tool_details": extra}
     rows = [scored("a", *place, answer_score=1.0, **zero) for place in ((0, 0), (0, 1), (1, 0))]
-    fault = "Commonest fault with tools: a called search when it was not expected (3 of 3 calls, in 2 conversations)."
+    fault = "Most common fault with tools: a called search when it was not expected (3 of 3 calls, in 2 conversations)."
     assert commonest_fault(Evidence(tuple(rows))) == fault
     assert commonest_fault(Evidence((scored("a", 0, 0, answer_score=1.0),))) == ""
 

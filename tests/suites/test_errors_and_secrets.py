@@ -128,7 +128,7 @@ def test_every_task_has_its_estimates(make, tmp_path):
     command("report", folder, "-o", tmp_path / "r.html", "--k", "1,2")
     page = (tmp_path / "r.html").read_text()
     assert '"pass^2":{"mean"' in page
-    assert "Commonest kind of failure: missing fact, in 1 trial" in page
+    assert "Most common failure: missing fact, in 1 of 6 trials" in page
 
 
 def test_tasks_are_grouped_by_a_field_of_their_metadata(make):

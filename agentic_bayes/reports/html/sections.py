@@ -305,7 +305,7 @@ def commonest_fault(evidence: Evidence) -> str:
     fault = kinds.get(what, f"called {tool} with a wrong {what}" if what.startswith("argument ") else f"{tool}, {what}")
     calls = f"{worst['failed']:,} of {plural(worst['of'], 'call')}"
     where = plural(faulty_conversations(evidence, agent, tool, what), "conversation")
-    return f"Commonest fault with tools: {agent} {fault} ({calls}, in {where})."
+    return f"Most common fault with tools: {agent} {fault} ({calls}, in {where})."
 
 
 def judge_tables(
