@@ -219,9 +219,7 @@ class TestVerdict:
         found = gate(quick, "v2", at_least=bar)
         page = written(quick, tmp_path, at_least=bar)
         assert page.verdict().startswith(head)
-        assert (
-            f"at least 95 % sure that v2 succeeds in at least {bar * 100:g} % of attempts at new tasks." in page.words
-        )
+        assert f"sure that its rate of success per attempt on new tasks is at least {bar * 100:g} %." in page.words
         sure = found.probability if found.verdict != "fail" else 1 - found.probability
         assert f"We are {shown_beside(sure, 0.95)} sure" in page.words
 
@@ -231,7 +229,7 @@ class TestVerdict:
         page = written(quick, tmp_path, baseline="v2", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
         assert "v1" in page.verdict()
         row = page.table("Gate: ")[1]
-        assert row[0] == "v1 succeeds three times in a row on at least 50 % of these tasks"
+        assert row[0] == "v1: success three times in a row on these tasks, at least 50 %"
         assert row[1] == shown_beside(found.probability, 0.8)
 
     def test_agent_baseline_and_metric_are_as_asked(self, quick, tmp_path):
@@ -296,7 +294,7 @@ class TestVerdict:
             "What is missing?",
             "What next?",
             "What was tested?",
-            "What makes it doubtful?",  # the agents did not all try the same tasks
+            "Any doubts?",  # the agents did not all try the same tasks
             "What got worse?",
             "What failed most?",
         ]
@@ -415,6 +413,15 @@ class TestNumbers:
         assert f"the estimated success rate on this task with its {kind} (crossed)." in page.words
         assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
         assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
+
+    def test_the_numbers_of_the_curves_are_each_agents_own(self, est, page):
+        """At k = 1, where pass@1 is left out, as elsewhere."""
+        rows = page.table("Means, intervals and plug-in values")[1:]
+        for agent in est.agents:
+            for metric in ("pass^1", "pass@3", "pass^3"):
+                mean = est.distribution(agent, metric=metric).mean
+                shown = [row[2] for row in rows if row[0] == metric and row[1] == agent]
+                assert shown == [format_number(mean)]
 
     def test_a_projection_says_so_with_its_bounds(self, est, page):
         """Where no task was tried so often the bounds without a model stand in place of an unbiased estimate."""

@@ -106,9 +106,7 @@ def _rivals_words(ranking: Ranking) -> str:
     worse = f" {others} worse: better with a probability below {cut}." if rest else ""
     named = [f"{agent} ({format_percent(chance)})" for agent, chance in list(rivals.items())[:MOST_RIVALS]]
     more = f", and {len(rivals) - MOST_RIVALS:,} more" if len(rivals) > MOST_RIVALS else ""
-    known = (
-        f"Not told apart from {best['agent']}, with the probability of being better than it: {', '.join(named)}{more}."
-    )
+    known = f"Could still be better than {best['agent']}, with this probability: {', '.join(named)}{more}."
     return f"{known if rivals else ''}{worse}".strip()
 
 

@@ -32,7 +32,7 @@ MEANINGS: Mapping[str, str] = {  # of every `FailureKind`
     "missing call": "an expected call was not made",
     "wrong tool": "another tool was called instead of the expected one",
     "extra call": "a call that nobody expected",
-    "argument": "the expected tool with a wrong, missing or further argument",
+    "argument": "the expected tool with a wrong, missing or extra argument",
     "order of calls": "the expected calls in another order",
     "forbidden call": "a call that the agent was not allowed to make",
     "unused result": "the answer does not use what the tools returned",
@@ -191,7 +191,7 @@ def failure_tables(
     crashes = sum(one.verdict == "errored" for one in failed)
     counted = [plural(len(failed) - crashes, "failed trial")] if crashes < len(failed) else []
     counted += [plural(crashes, "agent error")] if crashes else []
-    notes = ["A trial can be of several kinds. In brackets and as bars: the share of that agent's trials."]
+    notes = ["One trial can show several kinds of failure. In brackets and as bars: the share of that agent's trials."]
     notes += ["Agent errors count as not scored, not as failed."] if crashes else []
     return (
         _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes) if failed else None,

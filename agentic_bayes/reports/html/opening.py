@@ -105,14 +105,9 @@ def compared_words(one: Comparison) -> str:
             return f"{agent} is {verdict} than {baseline}"
 
 
-def success_words(metric: Metric, at_least: float, estimand: Estimand) -> str:
-    """What a bar asks: "succeeds three times in a row on at least 50 % of new tasks"."""
-    tasks = "new tasks" if estimand == "population" else "these tasks"
-    share = f"at least {100 * at_least:.4g} % of"
-    if metric.k == 1:
-        return f"succeeds in {share} attempts at {tasks}"
-    times = f"{_count(metric.k)} times in a row" if metric.power else f"at least once in {_count(metric.k)} attempts"
-    return f"succeeds {times} on {share} {tasks}"
+def success_words(metric: Metric, estimand: Estimand) -> str:
+    """What a bar is about: "success three times in a row on new tasks"."""
+    return f"{rate_words(metric)} on {'new' if estimand == 'population' else 'these'} tasks"
 
 
 def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str]:
@@ -181,12 +176,12 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
 
 def _gate_words(gate: Gate) -> str:
     """What the gate asks, and how sure the answer is."""
-    what = success_words(Metric(gate.metric), gate.at_least, gate.estimand)
+    what = success_words(Metric(gate.metric), gate.estimand)
     fails = gate.verdict == "fail"
     sure = shown_beside(1 - gate.probability if fails else gate.probability, gate.confidence)
     return (
-        f"Gate: be at least {format_percent(gate.confidence)} sure that {short_name(gate.agent)} {what}. "
-        f"We are {sure} sure{' that it does not' if fails else ''}."
+        f"Gate: be at least {format_percent(gate.confidence)} sure that its rate of {what} is at least "
+        f"{100 * gate.at_least:.4g} %. We are {sure} sure{' that it is not' if fails else ''}."
     )
 
 

@@ -185,7 +185,7 @@ def _test_says_otherwise(one: Comparison) -> bool:
 def gate_table(gate: Gate) -> Table:
     """The gate's own table, with its requirement in words, and whose trials are missing."""
     table = gate.table()
-    what = f"{gate.agent} {success_words(Metric(gate.metric), gate.at_least, gate.estimand)}"
+    what = f"{gate.agent}: {success_words(Metric(gate.metric), gate.estimand)}, at least {100 * gate.at_least:.4g} %"
     verdicts = {"pass": "passed", "fail": "failed", "inconclusive": "not enough evidence"}
     rows = [[what, probability, verdicts[verdict]] for _, probability, verdict in table.rows]
     notes = [f"{gate.agent}: {note}" if note in gate.missing else note for note in table.notes]
@@ -216,7 +216,7 @@ def driver_tables(one: Comparison) -> list[Table]:
     for verb, tasks in (("lost to", one.lost), ("won against", one.won)):
         if tasks:
             rows = [[*_counts_of(task), sure_words(task)] for task in tasks[:MOST_DRIVERS]]
-            count = f"{MOST_DRIVERS} of {len(tasks):,}" if len(tasks) > MOST_DRIVERS else f"{len(tasks):,}"
+            count = f"{len(tasks):,}" + (f", the {MOST_DRIVERS} surest" if len(tasks) > MOST_DRIVERS else "")
             title = f"Tasks that {short_name(one.agent)} {verb} {short_name(str(one.baseline))} ({count})"
             header = [*_counts_head(one), "how sure"]
             found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
@@ -422,8 +422,8 @@ def checked_words(est: Estimate, agents: Sequence[int]) -> str:
     whose = ", ".join(misfits[:MOST_MISFITS]) + (
         f" and {len(misfits) - MOST_MISFITS:,} more" if len(misfits) > MOST_MISFITS else ""
     )
-    fit = f"not for {whose}, see above" if misfits else "they are"
-    return f"{how}. Whether the passes spread over tasks as the model expects: {fit}."
+    fit = f", but not those of {whose}: see above" if misfits else ""
+    return f"{how}. The passes are spread over tasks as the model expects{fit}."
 
 
 def without_option(est: Estimate) -> list[str]:

@@ -63,7 +63,7 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     answered.append(_what_was_tested(est, asked))
     doubts = _doubts(est, asked)
     if doubts:
-        answered.append(Answer("What makes it doubtful?", tuple(doubts)))
+        answered.append(Answer("Any doubts?", tuple(doubts)))
     if asked.comparisons and asked.comparisons[0].tasks:
         answered.append(_got_worse(asked.comparisons[0]))
     bad, tasks = worst_tasks(est, _about(est, asked)), est.counts.tasks
@@ -112,7 +112,7 @@ def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
         rows[name, one.estimand, one.metric, main_estimator(est)]["mean"] for name in (one.agent, one.baseline)
     )
     apart = round(100 * own) - round(100 * other)
-    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else "; it is rounded after subtracting"
+    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (worked out before rounding)"
 
 
 def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
@@ -254,12 +254,23 @@ def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) ->
     return Answer("What next?", (*lines, line), command)
 
 
+def _more_likely_below(gate: Gate) -> str:
+    below, above = (format_percent(share) for share in (1 - gate.probability, gate.probability))
+    return (
+        f"It is more likely to miss this bar ({below}) than to reach it ({above}), so read the tasks that failed most "
+        "and improve it. To settle this version: "
+    )
+
+
 def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str, str]:
     """What to do next, and the command for it with its options."""
     more = "Add new tasks rather than more trials of the same ones; this command says how many"
     match asked.gate:
         case Gate(verdict="inconclusive") as gate:
-            return f"{more} the gate needs.", "plan", f"--at-least {gate.at_least!r}"
+            line = f"{more} the gate needs."
+            if gate.probability < 0.5:
+                line = f"{_more_likely_below(gate)}{line[0].lower()}{line[1:]}"
+            return line, "plan", f"--at-least {gate.at_least!r}"
         case Gate(verdict="pass"):
             return "It clears this bar. Before you ship it, read the tasks that failed most.", "", ""
         case Gate(verdict="fail"):
