@@ -113,6 +113,12 @@ def format_points(value: float) -> str:
     return f"{sign}{text}"
 
 
+def points_words(value: float, unit: str = "point") -> str:
+    """The same with its unit: "+13 points", "+1 point"."""
+    points = format_points(value)
+    return f"{points} {unit if points[1:] == '1' else f'{unit}s'}"
+
+
 def format_interval(lower: float | None, upper: float | None, digits: int = 3) -> str:
     """An interval for people: "[0.252, 0.566]"; "–" where there is none."""
     if lower is None or upper is None or math.isnan(lower) or math.isnan(upper):

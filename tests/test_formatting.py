@@ -24,6 +24,7 @@ from agentic_bayes.formatting import (
     json_ready,
     metrics_at,
     plural,
+    points_words,
 )
 from agentic_bayes.result_table import MOST_ROWS, Table, Tabular, markdown_table
 
@@ -200,6 +201,12 @@ def test_a_share_of_draws_never_says_never_or_always(value):
 def test_a_difference_in_percentage_points(value, text):
     """Whole points with a sign, one decimal below one point, and no sign where nothing is left after rounding."""
     assert format_points(value) == text
+    assert points_words(value) == f"{text} points"
+
+
+def test_one_point_is_a_point():
+    """After rounding."""
+    assert [points_words(value) for value in (0.0131, -0.01)] == ["+1 point", "−1 point"]
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 tasks"), (1, "1 task"), (2, "2 tasks"), (12345, "12,345 tasks")])

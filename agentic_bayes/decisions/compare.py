@@ -40,6 +40,7 @@ from agentic_bayes.formatting import (
     format_points,
     format_share,
     plural,
+    points_words,
 )
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.missing import TrialCounts
@@ -294,7 +295,7 @@ class Comparison(Decision):
         else:
             what, tasks = f"{self.agent}'s {self.metric} above {shown(self.baseline)}", plural(self.n_tasks, "task")
         return (
-            f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
+            f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {points_words(self.mean)}, "
             f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
             f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
             f"{''.join(f'; {one}' for one in self.if_errored)}{remarks(self.note, self.flags)}"

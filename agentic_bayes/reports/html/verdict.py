@@ -13,7 +13,7 @@ from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
 from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import FLAGS
-from agentic_bayes.formatting import Metric, format_percent, format_points, indicator_words, plural
+from agentic_bayes.formatting import Metric, format_percent, format_points, indicator_words, plural, points_words
 from agentic_bayes.reports.html.opening import (
     PROBABLY,
     Rows,
@@ -84,11 +84,11 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 
 def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
     one, *further = asked.comparisons
-    rate, agent, points = rate_words(asked.metric), short_name(one.agent, one.baseline), format_points(one.mean)
+    rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
     lines = [
         f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
-        f"The difference is {points} percentage {'point' if points[1:] == '1' else 'points'}, "
+        f"The difference is {points_words(one.mean, 'percentage point')}, "
         f"{one.ci_prob * 100:.4g} % interval {format_points(one.lower)} to {format_points(one.upper)}"
         f"{_rounding(est, one, rows)}.",
     ]
