@@ -102,4 +102,4 @@ def _valid(row: tuple[object, ...]) -> tuple[object, ...] | None:
     *call, grade = row
     if not all(isinstance(value, kind) for value, kind in zip(call, _KINDS, strict=True)):
         return None
-    return (*call, None if to_score(grade) is None else grade.decode())  # type: ignore[attr-defined]
+    return (*call, None if to_score(row[0], grade) is None else grade.decode())  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agentic_bayes.checks import check_path, check_replaceable
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.records.base import is_share, short
+from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Store", "Usage"]
 
 _APPLICATION_ID = 0x41427374  # tells our files from other SQLite files
-_VERSION = 1
+_VERSION = 2  # 1: verdicts without a checksum
 _BUSY_SECONDS = 60.0
 # one row per call; the call that gave the verdict carries it, so that one statement keeps a judgement
 _SCHEMA = (
@@ -192,8 +193,9 @@ class Store:
         self._db.execute("PRAGMA synchronous = NORMAL")
         with self._transaction():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if version > _VERSION:
-                raise InvalidArgument(f"{self.path}: was written by a later version of this package")
+            if version not in (0, _VERSION):
+                which = "a later" if version > _VERSION else "an earlier"
+                raise InvalidArgument(f"{self.path}: was written by {which} version of this package")
             if version == 0:
                 for statement in _SCHEMA:
                     self._db.execute(statement)
@@ -224,7 +226,7 @@ class Store:
         marks = ", ".join("?" * len(keys))
         # as bytes, since a damaged text cannot be read as text
         asked = f"SELECT key, CAST(grade AS BLOB) FROM calls WHERE grade IS NOT NULL AND key IN ({marks})"
-        return {key: to_score(grade) for key, grade in self._db.execute(asked, keys)}
+        return {key: to_score(key, grade) for key, grade in self._db.execute(asked, keys)}
 
     def claim(self, keys: Sequence[str]) -> list[Score | bool]:
         """Find or claim several judgements at once.
@@ -459,15 +461,25 @@ class Store:
         self.close()
 
 
-def to_score(text: object) -> Score | None:
-    """The score as it was written; None if it is damaged."""
+def _grade(key: str, score: Score) -> str:
+    """A verdict as it is stored: with a checksum at its end, since one digit for another is still a verdict."""
+    # ASCII, since half of a surrogate pair can be escaped but not encoded
+    text = json.dumps([score.value, score.reason, dict(score.details)])
+    return f"{text[:-1]}, {_checksum(key, text)}]"
+
+
+def _checksum(key: str, text: str) -> int:
+    return zlib.crc32(f"{key} {text}".encode())
+
+
+def to_score(key: object, grade: object) -> Score | None:
+    """The score that was stored under a key; None if it is damaged."""
     try:
-        value, reason, details = json.loads(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RecursionError):
+        begin, _, end = bytes(grade).decode("ascii").rpartition(", ")  # type: ignore[call-overload]
+    except (TypeError, UnicodeDecodeError):
         return None
-    if is_share(value) and isinstance(reason, str) and isinstance(details, dict):
-        return Score(value, reason, details)
-    return None
+    text = f"{begin}]"
+    return Score(*json.loads(text)) if end == f"{_checksum(str(key), text)}]" else None
 
 
 def _is_alive(owner: str) -> bool:
@@ -509,9 +521,7 @@ def integrity_faults(database: sqlite3.Connection) -> list[str]:
 def _rows(judgement: Judgement) -> list[tuple[object, ...]]:
     """A row per call; the last one carries the verdict."""
     key, model, calls, score = judgement
-    # ASCII, since half of a surrogate pair can be escaped but not encoded
-    verdict = None if score is None else json.dumps([score.value, score.reason, dict(score.details)])
-    grades = [None] * (len(calls) - 1) + [verdict]
+    grades = [None] * (len(calls) - 1) + [None if score is None else _grade(key, score)]
     return [
         (
             *(key, model, call.started, call.latency, call.input_tokens, call.output_tokens, call.cost),
