@@ -49,9 +49,11 @@ def readable(record: Any) -> tuple[Any, int]:
 
 def _holds_broken(record: Any) -> bool:
     """Whether any text in a JSON value must be replaced: a look that is much faster than the replacement."""
+    turns = record.get("conversation")
+    parts = ({**record, "conversation": None}, *turns) if isinstance(turns, list) else (record,)
     with suppress(RecursionError):
-        written = repr(record)  # which escapes both
-        if "\\ud" not in written and "\\x00" not in written:
+        # written by Python, which escapes both, and turn by turn, so that nothing large is held twice
+        if not any("\\ud" in text or "\\x00" in text for text in map(repr, parts)):
             return False
     waiting = [record]
     while waiting:

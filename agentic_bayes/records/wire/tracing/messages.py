@@ -466,7 +466,8 @@ def _are_typed(value: Any) -> bool:
 def text_of(value: Any, names: Iterable[str]) -> tuple[str | None, str]:
     """The text that a value is or holds, and the value as JSON text in case it holds none for certain.
 
-    An object holds a text if that is its only member, or under the first of these `names`.
+    An object holds a text if that is its only member (but for one that names its type), or under the first of these
+    `names`.
     """
     if isinstance(value, str):
         packed = json_of(value)
@@ -476,9 +477,9 @@ def text_of(value: Any, names: Iterable[str]) -> tuple[str | None, str]:
     if isinstance(value, str):
         return value, ""
     if isinstance(value, dict):
-        values = [item for item in value.values() if item is not None]
-        if len(values) == 1 and isinstance(values[0], str):
-            return values[0], ""
+        held = {name: item for name, item in value.items() if item is not None}
+        if len(held) == 1 and "type" not in held and isinstance(only := next(iter(held.values())), str):
+            return only, ""
         for name in names:
             if isinstance(value.get(name), str):
                 return value[name], ""
