@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentic_bayes.errors import DoubtfulRecords
 from agentic_bayes.records.read import read_conversations
 
 CITIES = ("Oslo", "Rome", "São Paulo")
@@ -357,6 +358,20 @@ def test_a_dialogue_is_the_same_whatever_tool_traced_it(name, tmp_path):
             for query, steps in turns
         ]
         assert read == written, f"seed {seed}"
+
+
+def test_a_tools_own_result_that_is_not_the_messages_is_counted_and_said(tmp_path):
+    """The model saw the one in its messages, which stays."""
+    calls = [("a", "weather", {"city": "Oslo"}, "1 C")]
+    runs = list(WRITERS["langsmith"]([("How warm?", [Step(None, "", calls), Step(None, "It is 1 C.")])]))
+    (tool,) = (run for run in runs if run["run_type"] == "tool")
+    tool["outputs"] = {"output": "9 C"}
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, runs)), "utf-8")
+    with pytest.warns(DoubtfulRecords, match="tool results left out because they belong to no recorded call: 1"):
+        (found,) = read_conversations(path)
+    (turn,) = found.conversation
+    assert [call.result for call in turn.agentic.tools_used] == ["1 C"]
 
 
 @pytest.mark.slow
