@@ -436,7 +436,6 @@ def comparison(
     bounds: bool = True,
 ) -> Comparison:
     """The same; the differences task by task take most of the time where tasks are many, and may be left out.
-
     Without `bounds` nothing is said of errored trials, of which the others' may be left when two agents' are filled in.
     """
     check_type("est", est, Estimate, "estimate() makes one")
