@@ -19,7 +19,7 @@ from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.means import mean_interval, score_of, task_means
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
+from agentic_bayes.evidence.tools.diagnostics import ToolDiagnostics, tool_diagnostics
 from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
 from agentic_bayes.outcomes.count import metric_threshold
 from agentic_bayes.result_table import Table
@@ -59,12 +59,18 @@ def metrics_tables(evidence: Evidence) -> list[Table]:
     return [Table(title="Metrics", header=header, rows=rows, notes=notes)]
 
 
-def tool_problems_tables(evidence: Evidence) -> list[Table]:
-    """The table of tool diagnostics; no table where no call was judged or nothing was wrong."""
+def tool_problems(evidence: Evidence) -> ToolDiagnostics | None:
+    """What went wrong with tools; None where no call was judged or nothing was wrong."""
     if not any(row.tool_overall is not None and row.tool_details for row in evidence):
-        return []
-    table = tool_diagnostics(evidence).table()
-    return [table] if table.rows else []
+        return None
+    found = tool_diagnostics(evidence)
+    return None if found.worst(1).empty else found
+
+
+def tool_problems_tables(evidence: Evidence) -> list[Table]:
+    """The table of tool diagnostics, if anything was wrong."""
+    problems = tool_problems(evidence)
+    return [] if problems is None else [problems.table()]
 
 
 def _reasons(reasons: Iterable[str | None]) -> list[str]:

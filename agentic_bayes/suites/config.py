@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, SuiteError, did_you_mean
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.characters import replaced
+from agentic_bayes.records.wire.characters import NOT_TEXT, replaced
 from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.declared import without_secrets
 from agentic_bayes.suites.declaration import AgentConfig, GraderConfig, SuiteConfig, TaskConfig
@@ -256,8 +256,7 @@ def _readable(value: dict[str, Any], document: YamlDocument) -> dict[str, Any]:
     texts = {key: value[key] for key in ("input", "expected", "metadata", "description") if key in value}
     whole, count = replaced(texts)
     if count:
-        what = "characters that are not text (half a surrogate pair, or NUL)"
-        warnings.warn(DoubtfulRecords(f"{document.source}: {count:,} {what} were replaced"), stacklevel=3)
+        warnings.warn(DoubtfulRecords(f"{document.source}: {count:,} {NOT_TEXT} were replaced"), stacklevel=3)
     if isinstance(tasks := value.get("tasks"), list):
         whole["tasks"] = [_readable(task, document) if isinstance(task, dict) else task for task in tasks]
     return {**value, **whole}

@@ -17,6 +17,7 @@ import anyio
 from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidArgument
 from agentic_bayes.executors import ExecutorChoice, check_executor
 from agentic_bayes.formatting import Metric, plural
+from agentic_bayes.records.wire.characters import NOT_TEXT
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
@@ -331,8 +332,7 @@ async def _run_trials(
             if cache is not None:
                 cache.close()
         if count := replaced.total():
-            what = "characters that are not text (half a surrogate pair, or NUL)"
-            warnings.warn(DoubtfulRecords(f"{count:,} {what} in reasons and errors were replaced"), stacklevel=2)
+            warnings.warn(DoubtfulRecords(f"{count:,} {NOT_TEXT} in reasons and errors were replaced"), stacklevel=2)
         if run.budget is not None:  # only now is it certain that no task gets more trials
             for task in run.tasks:
                 if task.id in begun:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from calibration import crossed, groups, importance
 from calibration.page import filled, joined, markdown_table, marked, p_value, requirements_table, run_words, with_width
-from calibration.results import Verdict
+from calibration.results import Verdict, error, prior_verdicts
 from calibration.sbc import Study
 from calibration.tables import Tables, prior_coverage_table, sbc_table, verdicts_table
 
@@ -61,7 +61,7 @@ def verdicts(found: Models) -> list[Verdict]:
     family, sets = found.families.iloc[0], int(found.fixed["sets"].iloc[0])
     again, failed = int((accounts["points"] > importance.FIRST).sum()), int((~accounts["passed"]).sum())
     return [
-        *_prior_verdicts({PAIRED: found.paired, GROUPED: found.grouped}),
+        *prior_verdicts({PAIRED: found.paired, GROUPED: found.grouped}, "quantity"),
         Verdict(
             "a wrong prior of σ is caught: σ leaves the envelope (SBC)",
             f"p = {found.wrong.p_values()['σ']:.1g}",
@@ -112,34 +112,6 @@ def verdicts(found: Models) -> list[Verdict]:
             f"highest k {accounts['pareto_k'].max():.2f}, lowest ESS {accounts['ess'].min():.0f}; {again} of "
             f"{len(accounts)} took further attempts, {failed} would need NUTS",
             failed == 0,
-        ),
-    ]
-
-
-def error(rate: float, sets: int) -> float:
-    """The standard error of a share."""
-    return float(np.sqrt(rate * (1 - rate) / sets))
-
-
-def _prior_verdicts(studies: Mapping[str, Study]) -> list[Verdict]:
-    ranks = {f"{name}, {design}": p for design, study in studies.items() for name, p in study.p_values().items()}
-    covered = {
-        f"{name}, {design}": (float(hits.mean()), (hits.mean() - 0.95) / error(0.95, hits.size))
-        for design, study in studies.items()
-        for name, hits in study.covered.items()
-    }
-    worst = min(ranks, key=ranks.__getitem__)
-    low, high = (choose(covered, key=lambda name: covered[name][1]) for choose in (min, max))
-    return [
-        Verdict(
-            "rank ECDFs stay inside their 99 % envelope (SBC)",
-            f"smallest p = {ranks[worst]:.4f} ({worst})",
-            ranks[worst] > 0.01,
-        ),
-        Verdict(
-            "truth from the prior: coverage of every quantity is within three standard errors of .95",
-            f"lowest {covered[low][0]:.3f} ({low}), highest {covered[high][0]:.3f} ({high})",
-            max(abs(covered[name][1]) for name in (low, high)) <= 3,
         ),
     ]
 

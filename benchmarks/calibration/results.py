@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,42 +39,52 @@ class Verdict:
     holds: bool
 
 
-def verdicts(results: Results) -> list[Verdict]:
-    """The requirements on intervals."""
-    ranks = {
-        f"{name}, {design}": p for design, study in results.studies.items() for name, p in study.p_values().items()
-    }
-    worst = min(ranks, key=ranks.__getitem__)
-    wrong = results.wrong.p_values()
+def error(rate: float, sets: int) -> float:
+    """The standard error of a share."""
+    return float(np.sqrt(rate * (1 - rate) / sets))
+
+
+def prior_verdicts(studies: Mapping[str, Study], what: str) -> tuple[Verdict, Verdict]:
+    """The requirements on ranks and coverage of truths from the prior; coverage in standard errors of its own study."""
+    ranks = {f"{name}, {design}": p for design, study in studies.items() for name, p in study.p_values().items()}
     covered = {
-        f"{name}, {design}": float(hits.mean())
-        for design, study in results.studies.items()
+        f"{name}, {design}": (float(hits.mean()), (hits.mean() - 0.95) / error(0.95, hits.size))
+        for design, study in studies.items()
         for name, hits in study.covered.items()
     }
-    sets = min(hits.size for study in results.studies.values() for hits in study.covered.values())
-    error = np.sqrt(0.95 * 0.05 / sets)
-    low, high = min(covered, key=covered.__getitem__), max(covered, key=covered.__getitem__)
-    held = requirements(results.table)
-    below = int((held["coverage"] < LOW).sum())
-    ratios = width_ratios(results.table)
-    beyond, allowed = sum(abs(c.z) > 4 for c in results.checks), allowed_beyond(len(results.checks))
-    errors = np.abs(beta_binomial_pass4(PUBLISHED[:, 0], PUBLISHED[:, 1]) - PUBLISHED[:, 3])
-    return [
+    worst = min(ranks, key=ranks.__getitem__)
+    low, high = (choose(covered, key=lambda name: covered[name][1]) for choose in (min, max))
+    return (
         Verdict(
             "rank ECDFs stay inside their 99 % envelope (SBC)",
             f"smallest p = {ranks[worst]:.4f} ({worst})",
             ranks[worst] > 0.01,
         ),
         Verdict(
+            f"truth from the prior: coverage of every {what} is within three standard errors of .95",
+            f"lowest {covered[low][0]:.3f} ({low}), highest {covered[high][0]:.3f} ({high})",
+            bool(max(abs(covered[name][1]) for name in (low, high)) <= 3),
+        ),
+    )
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """The requirements on intervals."""
+    ranks, coverage = prior_verdicts(results.studies, "estimand")
+    wrong = results.wrong.p_values()
+    held = requirements(results.table)
+    below = int((held["coverage"] < LOW).sum())
+    ratios = width_ratios(results.table)
+    beyond, allowed = sum(abs(c.z) > 4 for c in results.checks), allowed_beyond(len(results.checks))
+    errors = np.abs(beta_binomial_pass4(PUBLISHED[:, 0], PUBLISHED[:, 1]) - PUBLISHED[:, 3])
+    return [
+        ranks,
+        Verdict(
             "a wrong prior on ρ is caught: ρ and population pass^3 leave the envelope (SBC)",
             f"p = {wrong['ρ']:.1g} and {wrong['population pass^3']:.1g}",
             max(wrong["ρ"], wrong["population pass^3"]) < 0.01,
         ),
-        Verdict(
-            "truth from the prior: coverage of every estimand is within three standard errors of .95",
-            f"lowest {format_number(covered[low])} ({low}), highest {format_number(covered[high])} ({high})",
-            bool(max(0.95 - covered[low], covered[high] - 0.95) <= 3 * error),
-        ),
+        coverage,
         Verdict(
             "fixed truths: coverage is at least .90 wherever T ≥ 20, n ≥ 3, k ≤ n and ρ ≥ .2",
             f"lowest {format_number(held['coverage'].min())}; {below} of {len(held)} entries below",
@@ -135,9 +146,6 @@ def _decided(decided: Decisions) -> list[Verdict]:
         parts = pd.Series([f"{value} (k = {k})" for value, k in zip(shown, paired["k"], strict=True)])
         return "; ".join(f"{name}: {', '.join(own)}" for name, own in parts.groupby(paired["tasks"], sort=False))
 
-    def error(rate: float) -> float:
-        return float(np.sqrt(rate * (1 - rate) / decided.size))
-
     thrice = paired.loc[paired["k"] == 3, "width_ratio"]
     # in a small study the z-test may never reject; keep the ratio of powers finite
     gain = paired["power"] / np.maximum(paired["z_power"], 1e-3)
@@ -170,12 +178,15 @@ def _decided(decided: Decisions) -> list[Verdict]:
         Verdict(
             "gate on pass^3, tasks alike, truth at its bar: at most .07 false “pass”, two standard errors allowed",
             f"highest {alike.loc[alike['metric'] == 'pass^3', 'pass'].max():.3f}",
-            bool((alike.loc[alike["metric"] == "pass^3", "pass"] <= 0.07 + 2 * error(0.07)).all()),
+            bool((alike.loc[alike["metric"] == "pass^3", "pass"] <= 0.07 + 2 * error(0.07, decided.size)).all()),
         ),
         Verdict(
             "gate on pass@3, tasks alike, truth at its bar: false “fail” at most .15 on average and .20 in any design",
             f"mean {once['fail'].mean():.3f}, highest {once['fail'].max():.3f}",
-            bool(once["fail"].mean() <= 0.15 + error(0.15) and (once["fail"] <= 0.20 + 2 * error(0.20)).all()),
+            bool(
+                once["fail"].mean() <= 0.15 + error(0.15, decided.size)
+                and (once["fail"] <= 0.20 + 2 * error(0.20, decided.size)).all()
+            ),
         ),
         Verdict(
             "two equal agents, one of which tried half of the tasks: at most .05 false verdicts, two standard errors "

@@ -15,7 +15,8 @@ from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 REPLACED = "replaced_characters"
 """Key in a conversation's metadata: how many characters were replaced."""
 
-DOUBT = f"characters that are not text (half a surrogate pair, or NUL) were replaced and counted in metadata.{REPLACED}"
+NOT_TEXT = "characters that are not text (half a surrogate pair, or NUL)"
+DOUBT = f"{NOT_TEXT} were replaced and counted in metadata.{REPLACED}"
 
 IDS = {"assistant_id": "agents", "session_id": "sessions", "task_id": "tasks"}
 """The ids of a record, and what they name."""

@@ -20,10 +20,9 @@ from agentic_bayes.estimation.sensitivity import sensitivity_of
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
-from agentic_bayes.evidence.tools.diagnostics import faulty_conversations, tool_diagnostics
+from agentic_bayes.evidence.tools.diagnostics import faulty_conversations
 from agentic_bayes.formatting import (
     Metric,
-    brief_names,
     format_estimate,
     format_interval,
     format_number,
@@ -45,9 +44,8 @@ from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
-from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.html.verdict import pass_rule, worst_tasks
-from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems_tables
+from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
@@ -241,13 +239,12 @@ def _apart(one: Comparison) -> list[TaskDifference]:
 
 
 def _counts_head(one: Comparison) -> list[str]:
-    agent, baseline = brief_names((one.agent, str(one.baseline)), LONGEST_SHOWN)
+    agent, baseline = short_name(one.agent, one.baseline), short_name(str(one.baseline), one.agent)
     return ["task", f"{baseline} passed", f"{agent} passed", "difference"]
 
 
 def _chance(one: Comparison) -> str:
-    agent, _ = brief_names((one.agent, str(one.baseline)), LONGEST_SHOWN)
-    return f"chance {agent} is {'better' if isinstance(one.baseline, str) else 'above'}"
+    return f"chance {short_name(one.agent, one.baseline)} is {'better' if isinstance(one.baseline, str) else 'above'}"
 
 
 def _counts_of(task: TaskDifference) -> list[str]:
@@ -293,9 +290,10 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
 
 def commonest_fault(evidence: Evidence) -> str:
     """The commonest fault with tools, in a line; empty where there is none."""
-    if not tool_problems_tables(evidence):
+    problems = tool_problems(evidence)
+    if problems is None:
         return ""
-    worst = tool_diagnostics(evidence).worst(1).to_dict("records")[0]
+    worst = problems.worst(1).to_dict("records")[0]
     agent, tool, what = (str(worst[name]) for name in ("agent", "tool", "what"))
     kinds = {
         "not called": f"did not call {tool} when it was expected",

@@ -9,14 +9,14 @@ from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import (
     Metric,
-    brief_names,
     format_estimate,
     format_number,
     format_percent,
     metrics_at,
     signed,
 )
-from agentic_bayes.reports.html.text import LONGEST_SHOWN, cut, json_block
+from agentic_bayes.reports.html.opening import short_name
+from agentic_bayes.reports.html.text import cut, json_block
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def task_columns(est: Estimate, metric: Metric, comparison: Comparison | None) -
         by_task = {one.task: one for one in comparison.tasks}
         won, lost = ({one.task for one in found} for found in (comparison.won, comparison.lost))
         differences = [by_task.get(task) for task in est.counts.tasks]
-        name, other = brief_names((comparison.agent, str(comparison.baseline)), LONGEST_SHOWN)
+        pair = comparison.agent, str(comparison.baseline)
+        name, other = short_name(*pair), short_name(*pair[::-1])
         columns["difference"] = {
             "head": [f"{name} − {other}", f"chance {name} is better"],
             "lead": [0 if one is None else (one.task in won) - (one.task in lost) for one in differences],

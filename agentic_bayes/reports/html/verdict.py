@@ -206,24 +206,25 @@ def _got_worse(one: Comparison) -> Answer:
     """The tasks that an agent lost compared with another, or the largest drop where none is lost for sure."""
     before = short_name(str(one.baseline))
     if one.lost:
-        named = [f"{_drop(task)}, {sure_words(task)})" for task in one.lost[:MOST_NAMED]]
+        named = [_drop(task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
         more = f", and {len(one.lost) - MOST_NAMED:,} more" if len(one.lost) > MOST_NAMED else ""
         lines = [f"Lost compared with {before}: {', '.join(named)}{more}."]
         lost = {task.task for task in one.lost}
         others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
         if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:
-            lines.append(f"The largest further drop: {_drop(next_one)}, {sure_words(next_one)}).")
+            lines.append(f"The largest further drop: {_drop(next_one, sure_words(next_one))}.")
         return Answer("What got worse?", tuple(lines))
     drop = min(one.tasks, key=lambda task: task.gap)
     if drop.lead >= 0:
         return Answer("What got worse?", (f"Nothing: on no task was a smaller share passed than by {before}.",))
     sure = f"Compared with {before}, no task with a probability of {format_percent(LIKELY)} or more."
-    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(drop)}), may be chance.",))
+    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(drop)}, may be chance.",))
 
 
-def _drop(task: TaskDifference) -> str:
-    before, after = (task.baseline_successes, task.baseline_trials), (task.successes, task.trials)
-    return f"{short_name(task.task)} ({before[0]} of {before[1]} → {after[0]} of {after[1]}"
+def _drop(task: TaskDifference, *more: str) -> str:
+    """A task with its counts before and after."""
+    counts = f"{task.baseline_successes} of {task.baseline_trials} → {task.successes} of {task.trials}"
+    return f"{short_name(task.task)} ({', '.join((counts, *more))})"
 
 
 def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str, list[tuple[str, int, int]]]:

@@ -17,7 +17,7 @@ from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
 from agentic_bayes.records.formats.messages.openai import read
 from agentic_bayes.records.model import ToolCall
-from agentic_bayes.records.wire.characters import replaced
+from agentic_bayes.records.wire.characters import NOT_TEXT, replaced
 from agentic_bayes.records.wire.chat import NO_ANSWER
 from agentic_bayes.records.wire.fields import UNREADABLE
 from agentic_bayes.records.wire.json_text import NO_VALUE
@@ -236,8 +236,7 @@ def _unicode(value: Any) -> Any:
     """An answer or arguments without the characters that no file can hold; says how many were replaced."""
     readable, count = replaced(value)
     if count:
-        what = "characters that are not text (half a surrogate pair, or NUL)"
-        warnings.warn(DoubtfulRecords(f"{count:,} {what} in an agent's reply were replaced"), stacklevel=2)
+        warnings.warn(DoubtfulRecords(f"{count:,} {NOT_TEXT} in an agent's reply were replaced"), stacklevel=2)
     return readable
 
 

@@ -92,7 +92,8 @@ class MergedCalls:
             if not ran.call.arguments:
                 ran.call = replace(ran.call, arguments=span.call.arguments)
             # what the model saw stays; another result of the tool itself is said
-            if ran.result and span.result and not _alike(_written(ran.result[0]), _written(span.result[0])):
+            both = ran.result and span.result
+            if both and ran.result != span.result and not _alike(_written(ran.result[0]), _written(span.result[0])):
                 self._lost[ran.call.id, _hashable(span.result[0])] = 1
             ran.result = ran.result or span.result
         self._begin()
