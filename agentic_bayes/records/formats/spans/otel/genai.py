@@ -25,22 +25,9 @@ _KINDS: dict[str, SpanKind] = {
     "execute_tool": "tool",
     **dict.fromkeys(
         (
-            "create_agent",
-            "execute_event_loop_cycle",
-            "embeddings",
-            "embedding",
-            "retrieval",
-            "rerank",
-            "execute_task",
-            "create_task",
-            "plan",
-            "search_memory",
-            "create_memory",
-            "update_memory",
-            "upsert_memory",
-            "delete_memory",
-            "create_memory_store",
-            "delete_memory_store",
+            *("create_agent", "execute_event_loop_cycle", "embeddings", "embedding", "retrieval", "rerank"),
+            *("execute_task", "create_task", "plan", "search_memory", "create_memory", "update_memory"),
+            *("upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store"),
         ),
         "step",
     ),
@@ -159,7 +146,7 @@ def _take_call(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
 
 def _are_drafts(output: Any) -> bool:
     """Whether a model's output is several answers: the conventions list one message per choice."""
-    listed = json_of(output) if isinstance(output, str) else output
+    listed = json_of(output)
     return isinstance(listed, list) and all(
         isinstance(one, dict) and one.get("finish_reason") == "stop" for one in listed
     )
@@ -196,7 +183,7 @@ def take_messages(span: Span, attributes: Mapping[str, Any], events: Sequence[Ev
 
 def _texts(instructions: Any) -> Any:
     """System instructions as one message; they come as its parts."""
-    parsed = json_of(instructions) if isinstance(instructions, str) else instructions
+    parsed = json_of(instructions)
     if isinstance(parsed, list):
         return [{"role": "system", "parts": parsed}]
     return None if instructions is None else [{"role": "system", "content": instructions}]
@@ -233,7 +220,7 @@ def _old(
     key = f"gen_ai.{side}"
     for found in (attributes, *(event.attributes for event in events if event.name == f"gen_ai.content.{side}")):
         value = found.get(key)
-        if isinstance(value, list) or (isinstance(value, str) and isinstance(json_of(value), list)):
+        if isinstance(json_of(value), list):
             return messages.listed(value, role, ("attributes", key))
         if isinstance(value, str) and value:
             return [Message(role, value)]
@@ -247,7 +234,7 @@ def _from_events(events: Sequence[Event], messages: SpanMessages, *, choices: bo
         role = _EVENT_ROLES.get(event.name)
         body = dict(event.attributes)
         content = body.pop("gen_ai.event.content", None)
-        if isinstance(packed := json_of(content) if isinstance(content, str) else content, dict):
+        if isinstance(packed := json_of(content), dict):
             body |= packed
         if event.name == "gen_ai.choice" and choices:
             if body.get("index") not in (None, 0, "0"):
