@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentic_bayes.formatting import ELLIPSIS, first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.thoughts import REASONING, split_thoughts
@@ -78,8 +79,14 @@ def chat_call(call: Fields) -> ChatCall:
     return ChatCall(name or "?", arguments, call.identity("id"))
 
 
-def tool_message(result: Any, answers: str | None, tool: str | None = None) -> Message:
+def failure(content: Any) -> dict[str, Any]:
+    """What is recorded as the result of a call that failed."""
+    return {"status": "error", "content": content}
+
+
+def tool_message(result: Any, answers: str | None, tool: str | None = None, *, failed: bool = False) -> Message:
     """The result of a call as a message."""
+    result = failure(result) if failed else result
     if isinstance(result, str):
         return Message("tool", result, answers=answers, tool=tool)
     return Message("tool", answers=answers, tool=tool, result=result)
@@ -208,7 +215,7 @@ def _ended_by(messages: Sequence[Message]) -> str | None:
 
 def unanswered(names: Sequence[str]) -> str:
     """Which calls wait for a result."""
-    shown = ", ".join(short(name, 30) for name in names[:3]) + (", …" if len(names) > 3 else "")
+    shown = first_few([short(name, 30) for name in names], 3, rest=ELLIPSIS)
     return f"{'a call' if len(names) == 1 else 'calls'} of {shown} had no result yet"
 
 

@@ -154,6 +154,11 @@ class Dialect:
     unwrap: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: {}
 
 
+def has_role(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a message: it names its speaker and holds no messages."""
+    return "messages" not in value and "role" in value
+
+
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
     """Whether a file of this shape holds messages that `is_message` recognises."""
     if shape.record_keys & FOREIGN:

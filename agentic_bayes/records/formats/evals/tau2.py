@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.tau_bench import (
     CONTROL,
@@ -112,8 +113,7 @@ def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
         for parsed in [*_of_file(folder / name, results.take)] or [_nothing("")]:
             yield replace(parsed, where=joined(f"{FOLDER}/{name}", parsed.where))
     if lost := sorted(results.listed - results.found):
-        shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
-        yield broken("simulation_index", f"lists simulations that are missing: {shown}")
+        yield broken("simulation_index", f"lists simulations that are missing: {first_few(lost, 3)}")
 
 
 def _of_file(path: Path, take: Callable[[Iterator[JsonPart]], Iterator[Parsed]]) -> Iterator[Parsed]:

@@ -45,12 +45,7 @@ CALL_PARTS = {
 CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta", "mcp_list_tools"})
 # how the types of parts end that are calls of tools that the provider runs itself, and their results
 OF_THE_PROVIDER = (
-    "server_tool_use",
-    "server_tool_call",
-    "server_tool_call_chunk",
-    "mcp_tool_use",
-    "tool_result",
-    "_call",
+    *("server_tool_use", "server_tool_call", "server_tool_call_chunk", "mcp_tool_use", "tool_result", "_call"),
 )
 # members of such a call that are not arguments
 ABOUT_A_CALL = frozenset({"id", "call_id", "type", "status", "index"})
@@ -190,8 +185,8 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             _answer(body, log)
         case "tool":
             text = content_text(body, "content", required=True, doubt=log.doubt)
-            result = {"status": "error", "content": text} if body.text("status") == "error" else text
-            log.add(tool_message(result, body.identity("tool_call_id"), body.name("name")), path)
+            identity, failed = body.identity("tool_call_id"), body.text("status") == "error"
+            log.add(tool_message(text, identity, body.name("name"), failed=failed), path)
         case "function":
             text = content_text(body, "content", required=True)
             log.add(tool_message(text, None, body.name("name", required=True)), path)

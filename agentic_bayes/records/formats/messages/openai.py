@@ -54,7 +54,7 @@ def recognises(shape: Shape) -> bool:
     if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
         return False
     # also claim files with a broken first message and half conversations, to report the problem in OpenAI's terms
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     ours = "messages" in shape.record_keys or record.get("object") == "response" or bool(_unwrap(record))
     return ours or _half(record, set()) is not None
 

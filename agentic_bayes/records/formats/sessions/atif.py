@@ -30,7 +30,7 @@ SEVERAL = "a result names none of the several calls of its step, so it was given
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     return str(record.get("schema_version")).startswith(_VERSION)
 
 

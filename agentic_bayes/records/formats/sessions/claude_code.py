@@ -50,7 +50,7 @@ _INTERRUPTED = "[Request interrupted by user"
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     kind = record.get("type")
     if not isinstance(kind, str):
         return False
