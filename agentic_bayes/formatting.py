@@ -14,6 +14,7 @@ from agentic_bayes.errors import InvalidArgument
 
 MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are called
 FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
+ELLIPSIS = ", …"
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)")  # not the hyphen of a name, a range or a date
 _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
 
@@ -205,6 +206,17 @@ def _joined(name: str, starts: Sequence[int], head: int, size: int) -> str:
         end = start + (size if start else head)
         text += name[start:end]
     return text + ("…" if end < len(name) else "")
+
+
+def first_few(parts: Sequence[str], most: int, *, between: str = ", ", rest: str = " and {:,} more") -> str:
+    """The first of these, and how many more there are: "a, b and 3 more", or "a, b, …" with `ELLIPSIS` as the rest."""
+    left_out = len(parts) - most
+    return between.join(parts[:most]) + (rest.format(left_out) if left_out > 0 else "")
+
+
+def first_problems(problems: Sequence[str], most: int) -> str:
+    """The first of several sentences, and how many more there are: "a; b; … and 3 more"."""
+    return first_few(problems, most, between="; ", rest="; … and {:,} more")
 
 
 def plural(count: int, noun: str) -> str:

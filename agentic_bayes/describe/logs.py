@@ -14,7 +14,7 @@ from agentic_bayes.describe.description import Description, Proposal, call_of, c
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.evidence.reference.join import read_references
 from agentic_bayes.evidence.table import whole_number
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.read import raw_records
@@ -277,9 +277,8 @@ def _fields_table(found: LogFields) -> Iterator[Table]:
         counts = Counter(values.values())
         if "conversation" in path.split(".") or path.rpartition(".")[2] in _NATIVE:
             continue
-        examples = ", ".join(short(value, 24).strip("'") for value, _ in counts.most_common(3))
-        more = ", …" if len(counts) > 3 else ""
-        rows.append([path, f"{len(values):,} of {found.records:,}", f"{len(counts):,}", examples + more])
+        examples = first_few([short(value, 24).strip("'") for value, _ in counts.most_common(4)], 3, rest=ELLIPSIS)
+        rows.append([path, f"{len(values):,} of {found.records:,}", f"{len(counts):,}", examples])
     if rows:
         yield Table(title="Fields", header=["field", "records", "distinct", "for example"], rows=rows, noun="field")
 

@@ -22,6 +22,7 @@ from agentic_bayes.evidence.results.folder import (
 )
 from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED, EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.formatting import ELLIPSIS, first_few, first_problems
 from agentic_bayes.records.agents import check_agent
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
@@ -111,8 +112,7 @@ def read_results(
     format = format_of_results(content)
     if format is None:
         known = ", ".join(known.name for known in results_formats())
-        columns = sorted(content.columns)
-        seen = ", ".join(short(name, 30) for name in columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
+        seen = first_few([short(name, 30) for name in sorted(content.columns)], _SHOWN, rest=ELLIPSIS)
         raise EvidenceError(
             f"{content.source}: not the results of a tool that is read ({known}); "
             + (
@@ -169,8 +169,7 @@ def _counted_by(
     faults = [(found.place, chosen_score(found.scores, options).fault) for found in ran]
     problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
     if problems:
-        more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise EvidenceError("; ".join(problems[:_SHOWN]) + more)
+        raise EvidenceError(first_problems(problems, _SHOWN))
     numbers: Counter[tuple[str, str]] = Counter()
     rows = []
     for found in trials:
@@ -183,7 +182,7 @@ def _counted_by(
     taken = {**format.taken, "score": name, **{role: f"{path} (fields)" for role, path in options.fields.items()}}
     if agent is not None or unnamed:
         names = sorted({str(found.agent) for found in trials})
-        taken |= {"agent": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")}
+        taken |= {"agent": first_few(names, _SHOWN, rest=ELLIPSIS)}
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
     files_read = "" if folder is None else f"{folder}; "
     own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
