@@ -386,13 +386,7 @@ def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
 
 
 def _truth(
-    est: Estimate | None,
-    agent: str | None,
-    mu: float | None,
-    rho: float | None,
-    metric: Metric,
-    size: int,
-    seed: int,
+    est: Estimate | None, agent: str | None, mu: float | None, rho: float | None, metric: Metric, size: int, seed: int
 ) -> tuple[Cells, tuple[Array, Array]]:
     """What is known already, and μ and ρ of every simulation."""
     if est is None:

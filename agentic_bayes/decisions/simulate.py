@@ -159,14 +159,7 @@ class ManyPosteriors:
     For simulated data, where a grid for each would take too long. Within .001 of the exact engine.
     """
 
-    def __init__(
-        self,
-        metric: Metric,
-        trials: int,
-        histograms: Array,
-        *,
-        known: Cells = NO_DATA,
-    ) -> None:
+    def __init__(self, metric: Metric, trials: int, histograms: Array, *, known: Cells = NO_DATA) -> None:
         """Of data given by how many tasks had 0, 1, …, n successes, shape (data sets, n + 1); μ ~ U(0, 1)."""
         # early looks at few tasks see the same counts many times
         distinct, place = np.unique(histograms, axis=0, return_inverse=True)

@@ -92,19 +92,10 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         return None
     if is_batch_line(about):
         key, held = ("result", "a reply without its request") if "result" in about else ("params", "a request alone")
-        return (
-            (key,),
-            f"holds {held} (a line of Message Batches): {JOIN}",
-        )
+        return ((key,), f"holds {held} (a line of Message Batches): {JOIN}")
     return (("content",), HELD) if is_reply(about) else None
 
 
 _DIALECT = Dialect(
-    NAME,
-    take_blocks,
-    has_role,
-    {"system": "system", "messages": None},
-    reply=_take_reply,
-    half=_half,
-    unwrap=unwrap,
+    NAME, take_blocks, has_role, {"system": "system", "messages": None}, reply=_take_reply, half=_half, unwrap=unwrap
 )

@@ -99,10 +99,7 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
         return body, reply.format("`messages`") + f" (got a line of the Batch API); {JOIN}"
     if "custom_id" in about and "body" in about:
-        return (
-            ("body",),
-            f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}",
-        )
+        return (("body",), f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}")
     if about.get("object") == "chat.completion.chunk":
         return ("object",), "is a piece of a streamed reply: save the whole reply, with its request's `messages`"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":

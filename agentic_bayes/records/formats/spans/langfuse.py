@@ -19,13 +19,7 @@ from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.conversations import Traces
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, unpacked
-from agentic_bayes.records.wire.tracing.objects import (
-    first_object,
-    name,
-    names_in,
-    nanoseconds,
-    taken,
-)
+from agentic_bayes.records.wire.tracing.objects import first_object, name, names_in, nanoseconds, taken
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind, SpanNames
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
 
