@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial
+from agentic_bayes.evidence.results.base import ResultsFormat, ResultTrial
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_formats
 from agentic_bayes.evidence.results.folder import (
     ResultsFile,
@@ -107,7 +107,7 @@ def read_results(
     if isinstance(path, (str, Path)) and Path(path).is_dir():
         folder = results_in(Path(path))
         files = [ResultsFile.of(read_content(file, options=options), folder.format) for file in folder.files]
-        return _as_evidence(files, str(path), folder.format, options, agent, folder)
+        return as_evidence(files, str(path), folder.format, options, agent, folder)
     content = read_content(path, options=options)
     format = format_of_results(content)
     if format is None:
@@ -124,15 +124,10 @@ def read_results(
             )
             + "A table is read by outcomes_from_table, conversations by read_conversations and assess"
         )
-    return as_evidence(content, format, agent=agent)
+    return as_evidence([ResultsFile.of(content, format)], content.source, format, options, agent)
 
 
-def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | None = None) -> ToolResults:
-    """The results of one file as evidence; what is wrong names the file and the tool."""
-    return _as_evidence([ResultsFile.of(content, format)], content.source, format, content.options, agent)
-
-
-def _as_evidence(
+def as_evidence(
     files: Sequence[ResultsFile],
     source: str,
     format: ResultsFormat,
@@ -140,6 +135,7 @@ def _as_evidence(
     agent: str | None,
     folder: ResultsFolder | None = None,
 ) -> ToolResults:
+    """The results of files as evidence; what is wrong names the source and the tool."""
     try:
         return _counted_by(files, format, options, agent, folder)
     except EvidenceError as error:

@@ -154,9 +154,9 @@ def paragraphs(texts: Iterable[str]) -> str:
     return "\n\n".join(filter(str.strip, every)) or "".join(every)
 
 
-def system_text(messages: Iterable[Message]) -> str:
-    """The system messages of a chat."""
-    return "\n\n".join(message.text for message in messages if message.role == "system" and message.text.strip())
+def said_by(role: Role, messages: Iterable[Message]) -> str:
+    """The messages of one speaker, as paragraphs without blank ones."""
+    return "\n\n".join(message.text for message in messages if message.role == role and message.text.strip())
 
 
 def opening(messages: Iterable[Message]) -> str:

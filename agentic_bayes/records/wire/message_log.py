@@ -14,7 +14,7 @@ from itertools import chain, islice, takewhile
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
-from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, system_text, turns
+from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -332,7 +332,7 @@ def _record(
         "assistant_id": _first(places, ("assistant_id", "agent", "agent_id"), Fields.name),
         "task_id": _first(places, ("task_id",), Fields.name),
         "trial": _first(places, ("trial",), Fields.whole),
-        "context": system_text(messages),
+        "context": said_by("system", messages),
         "conversation": conversation,
         "recorded_score": score,
         "metadata": {

@@ -12,6 +12,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.results.detection import format_of_results, of_rows, read_content
 from agentic_bayes.evidence.results.evidence import as_evidence, evidence_from_results
+from agentic_bayes.evidence.results.folder import ResultsFile
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.reports.junit import junit_xml
@@ -45,7 +46,9 @@ def of_json(value, path="file.json"):
     content = of_rows(str(path), rows)
     content = content if isinstance(value, list) else type(content)(content.source, value, rows, content.columns)
     format = format_of_results(content)
-    return None if format is None else as_evidence(content, format).evidence
+    if format is None:
+        return None
+    return as_evidence([ResultsFile.of(content, format)], content.source, format, content.options, None).evidence
 
 
 def recognised(path):

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Message, doubts_of, system_text, turns
+from agentic_bayes.records.wire.chat import Message, doubts_of, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
 from agentic_bayes.records.wire.layout import Origin
@@ -179,7 +179,7 @@ class SessionLog:
             "assistant_id": self.origin.given_agent or self.agent or self.origin.agent,
             "task_id": self.task or session,
             "trial": self.trial,
-            "context": system_text(self.log.messages),
+            "context": said_by("system", self.log.messages),
             "conversation": conversation,
             "recorded_score": self.score,
             "metadata": {key: content for key, content in metadata.items() if content not in (None, "", {}, [])},
