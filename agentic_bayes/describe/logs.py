@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_bayes.describe.description import Description, Proposal, call_of, command_of
 from agentic_bayes.errors import AgenticBayesError
-from agentic_bayes.evidence.reference.join import read_references
+from agentic_bayes.evidence.joins.references import read_references
 from agentic_bayes.evidence.table import whole_number
 from agentic_bayes.formatting import ELLIPSIS, first_few, plural
 from agentic_bayes.records.base import short

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
-from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
+from agentic_bayes.evidence.joins.by_task import TurnPlace, join_by_task
 from agentic_bayes.evidence.table import is_blank, label, read_json, read_whole, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.model import Conversation, ExpectedTools
