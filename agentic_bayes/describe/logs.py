@@ -66,7 +66,7 @@ class LogFields:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _WayToRead:
     """A way to read logs, and what it gives."""
 
     options: ReadOptions
@@ -75,7 +75,7 @@ class _Reading:
     overview: Survey
 
     @classmethod
-    def tried(cls, paths: Sequence[str], options: ReadOptions, agent: str | None) -> _Reading:
+    def tried(cls, paths: Sequence[str], options: ReadOptions, agent: str | None) -> _WayToRead:
         """Read them; bad records are left out if that is needed, but not those with scores off the scale."""
         whole = cls(options, agent, False, survey(paths, agent=agent, options=options))
         if not whole.overview.n_problems or whole.off_scale:
@@ -97,8 +97,8 @@ def describe_logs(paths: Sequence[str]) -> Description:
     """What is in files of conversations, with the fields that tell agents, tasks and trials apart."""
     found = _fields_of(find_sources(list(paths), None, "auto", Problems()))
     proposals = list(_proposals(found))
-    reading = _with_a_score(paths, _read_as(paths, proposals), found.scores)
-    overview, fields, scorer = reading.overview, reading.options.fields, reading.options.scorer
+    way = _with_a_score(paths, _read_as(paths, proposals), found.scores)
+    overview, fields, scorer = way.overview, way.options.fields, way.options.scorer
     if scorer is not None:
         others = ", ".join(name for name in found.scores if name != scorer)
         reason = f"of {plural(len(found.scores), 'score')}, the first that can be read; --scorer chooses: {others}"
@@ -119,8 +119,8 @@ def describe_logs(paths: Sequence[str]) -> Description:
         name=", ".join(paths),
         kind=_kind(overview),
         proposals=proposals,
-        commands=list(_commands(paths, reading, references, gate=bool(judged))),
-        code=list(_code(paths, reading, references, estimate=bool(judged))),
+        commands=list(_commands(paths, way, references, gate=bool(judged))),
+        code=list(_code(paths, way, references, estimate=bool(judged))),
         outcome="" if overview.n_problems else survey_lines(overview)[0].removeprefix("valid: "),
         failure="; ".join(map(str, overview.problems[:3])) if overview.n_problems else "",
         notes=notes,
@@ -128,51 +128,51 @@ def describe_logs(paths: Sequence[str]) -> Description:
     )
 
 
-def _read_as(paths: Sequence[str], proposals: Sequence[Proposal]) -> _Reading:
+def _read_as(paths: Sequence[str], proposals: Sequence[Proposal]) -> _WayToRead:
     """What reading by the proposed fields gives."""
     fields = {one.role: one.source for one in proposals if one.role in _FIELDS}
     agent = fields.pop("agent") if fields.get("agent") == _BY_FOLDER else None
-    return _Reading.tried(paths, ReadOptions(fields), agent)
+    return _WayToRead.tried(paths, ReadOptions(fields), agent)
 
 
-def _with_a_score(paths: Sequence[str], reading: _Reading, names: Iterable[str]) -> _Reading:
+def _with_a_score(paths: Sequence[str], way: _WayToRead, names: Iterable[str]) -> _WayToRead:
     """The same or, if there are several scores and none counts, with the first that can be read."""
     scorers = list(names)
-    if len(scorers) < 2 or reading.overview.recorded or reading.overview.n_problems:
-        return reading
-    ways = (_Reading.tried(paths, replace(reading.options, scorer=name), reading.agent) for name in scorers)
-    return next((way for way in ways if way.is_scored), reading)
+    if len(scorers) < 2 or way.overview.recorded or way.overview.n_problems:
+        return way
+    ways = (_WayToRead.tried(paths, replace(way.options, scorer=name), way.agent) for name in scorers)
+    return next((one for one in ways if one.is_scored), way)
 
 
-def _commands(paths: Sequence[str], reading: _Reading, references: str | None, *, gate: bool) -> Iterator[str]:
+def _commands(paths: Sequence[str], way: _WayToRead, references: str | None, *, gate: bool) -> Iterator[str]:
     """The commands that judge the logs and, if anything can be judged, say whether the agent is good enough."""
     yield command_of(
         "assess",
         *paths,
-        agent=reading.agent,
-        fields=",".join(f"{role}={path}" for role, path in reading.options.fields.items()) or None,
-        scorer=reading.options.scorer,
-        scale="LOW,HIGH" if reading.off_scale else None,
-        skip_bad=reading.skip or None,
-        judge="recorded" if reading.overview.recorded else None,
+        agent=way.agent,
+        fields=",".join(f"{role}={path}" for role, path in way.options.fields.items()) or None,
+        scorer=way.options.scorer,
+        scale="LOW,HIGH" if way.off_scale else None,
+        skip_bad=way.skip or None,
+        judge="recorded" if way.overview.recorded else None,
         references=references,
         o="evidence.jsonl",
     )
     if gate:
-        agents = list(reading.overview.agents)
+        agents = list(way.overview.agents)
         yield command_of("gate", "evidence.jsonl", agent=agents[-1] if len(agents) > 1 else None, at_least=0.8)
 
 
-def _code(paths: Sequence[str], reading: _Reading, references: str | None, *, estimate: bool) -> Iterator[str]:
+def _code(paths: Sequence[str], way: _WayToRead, references: str | None, *, estimate: bool) -> Iterator[str]:
     """The same in Python."""
-    given: dict[str, Any] = {"agent": reading.agent, "fields": reading.options.fields or None}
-    given |= {"scorer": reading.options.scorer, "on_error": "skip" if reading.skip else None}
+    given: dict[str, Any] = {"agent": way.agent, "fields": way.options.fields or None}
+    given |= {"scorer": way.options.scorer, "on_error": "skip" if way.skip else None}
     yield "import agentic_bayes as ab"
     yield f"conversations = {_call_of_reading(paths, given)}"
     if references is not None:
         call = call_of("ab.join_references", references).replace("(", "(conversations, ", 1)
         yield f"conversations = {call}"
-    judge = "RecordedJudge" if reading.overview.recorded else "ReferenceJudge"
+    judge = "RecordedJudge" if way.overview.recorded else "ReferenceJudge"
     yield f"evidence = ab.assess(conversations, judge=ab.{judge}())"
     if estimate:
         yield "est = ab.estimate(ab.count_outcomes(evidence))"
