@@ -40,6 +40,12 @@ class Cells:
     successes: Array
     trials: Array
 
+    @classmethod
+    def scored(cls, counts: Counts, agent: int) -> Cells:
+        """The tasks of which the agent has a scored trial."""
+        tried = counts.scored[agent]
+        return cls(counts.successes[agent, tried], counts.trials[agent, tried])
+
 
 NO_DATA = Cells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 

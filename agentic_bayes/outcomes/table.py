@@ -152,11 +152,8 @@ def outcomes_from_table(
                 f"wide={wide!r} takes no {role}=, got {name!r}: every column without a role is counted"
             )
     counts = None if successes is None or trials is None else (successes, trials)
-    if wide is None and counts is None and opened.holds("successes") and opened.holds("trials"):
-        if not opened.holds(correct):
-            counts = ("successes", "trials")
-        elif isinstance(correct, _Unnamed) and threshold is None:
-            raise OutcomesError(ambiguous(opened.source))
+    if counts is None and wide is None:
+        counts = _unnamed_counts(opened, correct, threshold)
     if counts is not None and threshold is not None:
         raise InvalidArgument("threshold is for a column of scores, and the table holds counts")
     extra = check_columns(group, weight)
@@ -194,6 +191,17 @@ def outcomes_from_table(
         attrs["errors"] = errors
     ds = dataset_from_arrays(read.counted.agents, read.counted.tasks, read.counted.counts, attrs, read.extra)
     return with_errors_as(ds, errors)
+
+
+def _unnamed_counts(opened: OpenTable, correct: str, threshold: float | None) -> tuple[str, str] | None:
+    """The usual columns of counts, where the table has them and no verdicts."""
+    if not (opened.holds("successes") and opened.holds("trials")):
+        return None
+    if not opened.holds(correct):
+        return "successes", "trials"
+    if isinstance(correct, _Unnamed) and threshold is None:
+        raise OutcomesError(ambiguous(opened.source))
+    return None
 
 
 @dataclass(frozen=True)

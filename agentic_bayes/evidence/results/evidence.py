@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.results.base import ResultsFormat, ResultTrial
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_formats
 from agentic_bayes.evidence.results.folder import (
     ResultsFile,
@@ -112,19 +112,17 @@ def read_results(
     format = format_of_results(content)
     if format is None:
         known = ", ".join(known.name for known in results_formats())
-        seen = first_few([short(name, 30) for name in sorted(content.columns)], _SHOWN, rest=ELLIPSIS)
         raise EvidenceError(
-            f"{content.source}: not the results of a tool that is read ({known}); "
-            + (
-                f"it has {seen}. "
-                if seen
-                else "it is XML, but not JUnit's <testsuites>. "
-                if content.text
-                else "it has neither columns nor keys. "
-            )
-            + "A table is read by outcomes_from_table, conversations by read_conversations and assess"
+            f"{content.source}: not the results of a tool that is read ({known}); it {_seen(content)}. "
+            "A table is read by outcomes_from_table, conversations by read_conversations and assess"
         )
     return as_evidence([ResultsFile.of(content, format)], content.source, format, options, agent)
+
+
+def _seen(content: ResultsContent) -> str:
+    if content.columns:
+        return f"has {first_few([short(name, 30) for name in sorted(content.columns)], _SHOWN, rest=ELLIPSIS)}"
+    return "is XML, but not JUnit's <testsuites>" if content.text else "has neither columns nor keys"
 
 
 def as_evidence(
@@ -156,9 +154,8 @@ def _counted_by(
     trials = [found for file in files for found in file.trials]
     if folder is not None:
         trials = list(in_order(folder, files, numbered=agent is None or "trial" in options.fields))
-    own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
-    name = options.scorer or own_verdict or _only_score(trials)
     ran = [found for found in trials if found.error is None]
+    name = options.scorer or _usual_score(trials, format)
     if ran and all(at_path(found.scores, name) is NOTHING for found in trials):
         raise EvidenceError(f"no trial has a score {name!r}; there are {_names(trials)}")
     options = replace(options, scorer=name)
@@ -166,15 +163,7 @@ def _counted_by(
     problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
     if problems:
         raise EvidenceError(first_problems(problems, _SHOWN))
-    numbers: Counter[tuple[str, str]] = Counter()
-    rows = []
-    for found in trials:
-        place = str(found.agent), found.task
-        rows.append(_row(found, place, numbers[place], options, format.name))
-        numbers[place] += 1
-    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
-    if told and all(row.answer_score is None for row in rows):
-        raise EvidenceError(f"nothing is scored: {told[0]}")
+    rows = _rows(trials, options, format.name)
     taken = {**format.taken, "score": name, **{role: f"{path} (fields)" for role, path in options.fields.items()}}
     if agent is not None or unnamed:
         names = sorted({str(found.agent) for found in trials})
@@ -183,6 +172,20 @@ def _counted_by(
     files_read = "" if folder is None else f"{folder}; "
     own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
     return ToolResults(Evidence(tuple(rows)), f"{format.name}: {files_read}{parts}", tuple(own))
+
+
+def _rows(trials: Sequence[ResultTrial], options: ReadOptions, tool: str) -> list[EvidenceRow]:
+    """One row per trial; at least one must be scored, unless all crashed."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    rows = []
+    for found in trials:
+        place = str(found.agent), found.task
+        rows.append(_row(found, place, numbers[place], options, tool))
+        numbers[place] += 1
+    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
+    if told and all(row.answer_score is None for row in rows):
+        raise EvidenceError(f"nothing is scored: {told[0]}")
+    return rows
 
 
 def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadOptions, tool: str) -> EvidenceRow:
@@ -212,8 +215,10 @@ def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadO
     )
 
 
-def _only_score(trials: Sequence[ResultTrial]) -> str:
-    """The name of the only score that there is."""
+def _usual_score(trials: Sequence[ResultTrial], format: ResultsFormat) -> str:
+    """The name of the tool's own verdict, or of the only score that there is."""
+    if format.verdict is not None and any(format.verdict in found.scores for found in trials):
+        return format.verdict
     names = dict.fromkeys(name for found in trials for name in found.scores)
     if len(names) == 1:
         return next(iter(names))

@@ -190,9 +190,8 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     metadata: dict[str, Any] = {"before_calls": before} if before else {}
     if turn.thoughts:
         metadata[REASONING] = turn.thoughts
-    taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
-    if taken or given:
-        metadata["tokens"] = {"input": taken, "output": given}
+    if tokens := token_totals(message.tokens for message in messages):
+        metadata["tokens"] = tokens
     if orphans:
         metadata[ORPHANS] = orphans
     return {
@@ -203,6 +202,13 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
         **({"error": error} if error else {}),
         **({"metadata": metadata} if metadata else {}),
     }
+
+
+def token_totals(tokens: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """The sums of input and of output tokens; empty if the log has none."""
+    each = list(tokens)
+    totals = {side: sum(one[place] for one in each) for place, side in enumerate(("input", "output"))}
+    return totals if any(totals.values()) else {}
 
 
 def _ended_by(messages: Sequence[Message]) -> str | None:

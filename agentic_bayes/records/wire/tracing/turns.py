@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, Message, paragraphs, unanswered
+from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, Message, paragraphs, token_totals, unanswered
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.options import ReadOptions
 from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score
@@ -252,7 +252,7 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
     metadata = {
         "trace_id": identity,
         "model": first_given(span.model for span in (*steps.main, *steps.chats, *steps.agents)),
-        "tokens": _tokens(steps.chats) or _tokens(steps.outer),
+        "tokens": token_totals(s.tokens for s in steps.chats) or token_totals(s.tokens for s in steps.outer),
         "seconds": _seconds(trace.spans),
         "messages_before": asking.before if asking else 0,
         REASONING: _thoughts(steps),
@@ -362,11 +362,6 @@ def _seconds(spans: list[Span]) -> float | None:
     """From the beginning of the first span to the end of the last, if both are known."""
     ends = [span.end for span in spans if span.end]
     return (max(ends) - spans[0].begin) / 1e9 if ends and spans[0].begin else None
-
-
-def _tokens(spans: list[Span]) -> dict[str, int]:
-    taken, given = (sum(span.tokens[side] for span in spans) for side in (0, 1))
-    return {"input": taken, "output": given} if taken or given else {}
 
 
 def _scores(ratings: list[Rating]) -> dict[str, dict[str, Any]]:
