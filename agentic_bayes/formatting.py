@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -268,6 +269,19 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, str) else value
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, or as Python writes it where JSON cannot hold it."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def text_or_json(value: Any) -> str:
+    """A text as it is, any other value as `json_text`."""
+    return value if isinstance(value, str) else json_text(value)
 
 
 def one_line(text: str) -> str:

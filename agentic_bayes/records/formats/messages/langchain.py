@@ -5,13 +5,14 @@ A file is a list of messages, an object with ``messages`` (a LangGraph state), o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentic_bayes.errors import Problem, RecordsError
+from agentic_bayes.formatting import text_or_json
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.messages.langgraph_states import latest_states
 from agentic_bayes.records.model import Conversation, Interaction
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.characters import readable_or_said
@@ -22,7 +23,6 @@ from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
-from agentic_bayes.records.wire.tracing.states import latest_states
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -149,8 +149,7 @@ def _turn(turn: Interaction, number: int) -> Iterator[BaseMessage]:
             status: Literal["success", "error"] = "success"
             if isinstance(content, dict) and content.keys() == {"status", "content"} and content["status"] == "error":
                 content, status = content["content"], "error"
-            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-            yield ToolMessage(text, tool_call_id=name, name=call.tool_name, status=status)
+            yield ToolMessage(text_or_json(content), tool_call_id=name, name=call.tool_name, status=status)
     if turn.assistant is not None:
         yield AIMessage(turn.assistant)
 

@@ -1,4 +1,4 @@
-"""Which score counts if records have several, and which of the others become metrics."""
+"""Which score counts if the samples of an Inspect log have several, and which of the others become metrics."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@ Earlier ones are messages in events, in numbered attributes like ``gen_ai.prompt
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentic_bayes.formatting import text_or_json
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.adk import MERGED
 from agentic_bayes.records.formats.spans.otel.attributes import Event, RawSpan
@@ -86,8 +86,7 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
         take_messages(span, raw.attributes, raw.events, messages)
         # Pydantic AI: what the run gave, be it through an output tool
         if span.kind == "agent" and (final := raw.attributes.get("final_result")) is not None:
-            text = final if isinstance(final, str) else json.dumps(final, ensure_ascii=False)
-            span.outputs = [Message("assistant", text)]
+            span.outputs = [Message("assistant", text_or_json(final))]
 
 
 def _text(attributes: Mapping[str, Any], key: str) -> str | None:
