@@ -15,9 +15,9 @@ from agentic_bayes.errors import InvalidArgument
 
 MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are called
 FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
-ELLIPSIS = ", …"
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)")  # not the hyphen of a name, a range or a date
 _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
+ELLIPSIS = ", …"
 
 
 class Metric(str):

@@ -34,7 +34,6 @@ from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
-    first_few,
     format_interval,
     format_number,
     format_percent,
@@ -282,8 +281,9 @@ class Comparison(Decision):
         for word, found in (("lost", self.lost), ("won", self.won)):
             if found:
                 sure = [one.prob_better if word == "won" else 1 - one.prob_better for one in found]
-                named = [f"{one.task} ({format_number(p)})" for one, p in zip(found, sure, strict=True)]
-                parts.append(f"{self.agent} {word} {plural(len(found), 'task')}: {first_few(named, MOST_NAMED)}")
+                named = [f"{one.task} ({format_number(p)})" for one, p in zip(found, sure, strict=True)][:MOST_NAMED]
+                more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+                parts.append(f"{self.agent} {word} {plural(len(found), 'task')}: {', '.join(named)}{more}")
         return "; ".join(parts)
 
     def __str__(self) -> str:

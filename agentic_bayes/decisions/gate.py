@@ -19,7 +19,14 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.many.estimates import ManyEstimates
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_estimate, format_interval, format_number, format_percent, plural
+from agentic_bayes.formatting import (
+    Metric,
+    format_estimate,
+    format_interval,
+    format_number,
+    format_percent,
+    plural,
+)
 from agentic_bayes.outcomes.missing import MissingTrials, TrialCounts
 from agentic_bayes.result_table import Table
 

@@ -19,7 +19,6 @@ from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.evidence import Evidence, EvidenceFile
 from agentic_bayes.evidence.results.detection import results_format_of
 from agentic_bayes.evidence.results.evidence import ToolResults, read_results
-from agentic_bayes.formatting import first_few
 from agentic_bayes.outcomes.coordinates import METADATA, column_name
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
@@ -276,5 +275,6 @@ def _warn_of_unlike_tasks(old: str | Path, new: str | Path) -> None:
     runs = find_run(str(old)), find_run(str(new))
     if runs[0] is None or runs[1] is None or not (unlike := unlike_tasks(runs[0], runs[1])):
         return
+    named = ", ".join(unlike[:SHOWN]) + (f" and {len(unlike) - SHOWN:,} more" if len(unlike) > SHOWN else "")
     what = "input, expectations, graders or pass threshold"
-    warnings.warn(f"{what} differ between the runs in {first_few(unlike, SHOWN)}", DoubtfulRecords, stacklevel=3)
+    warnings.warn(f"{what} differ between the runs in {named}", DoubtfulRecords, stacklevel=3)

@@ -12,8 +12,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, agent_with_model, by_harness, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
@@ -53,7 +54,7 @@ def take(value: Mapping[str, Any], session: SessionLog, folder: Path | None) -> 
     agent = trajectory.mapping("agent", required=True)
     name, model = agent.name("name"), agent.name("model_name")
     session.session = trajectory.name("session_id") or trajectory.name("trajectory_id")
-    session.agent = agent_with_model(name, model)
+    session.agent = with_model(name, model)
     session.log.model = model
     session.log.tools += agent.sequence("tool_definitions")
     session.about["version"] = agent.raw("version")

@@ -46,11 +46,6 @@ def by_harness(text: str) -> bool:
     return _HARNESS.match(text) is not None
 
 
-def agent_with_model(agent: str | None, model: str | None) -> str | None:
-    """The name of an agent with its model: another model is another agent."""
-    return f"{agent} ({model})" if agent and model else agent or model
-
-
 def session_lines(pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
     """The objects of a file: one per line, or the items of a list."""
     members: dict[str, Any] = {}

@@ -13,7 +13,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, agent_with_model, session_lines
+from agentic_bayes.records.agents import with_model
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, converted
@@ -62,7 +63,7 @@ def _agent(path: Path, session: SessionLog) -> str | None:
     if about is None:
         return given
     fields = Fields(about, (), Faults())
-    return agent_with_model(fields.name("agent_name"), fields.name("model_name"))
+    return with_model(fields.name("agent_name"), fields.name("model_name"))
 
 
 def _conversation(value: Any, faults: Faults, agent: str) -> Mapping[str, Any]:
