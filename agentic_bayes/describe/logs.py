@@ -265,8 +265,6 @@ def _proposals(found: LogFields) -> Iterator[Proposal]:
             yield Proposal(
                 role="agent", source=_BY_FOLDER, reason=f"the folders of the files: {', '.join(sorted(folders))}"
             )
-        else:
-            agent = None
     tasks = whole.get(task or "") or [value or "" for value in found.known["task"]]
     if found.lacks("trial"):
         for path in by_name("trial"):
