@@ -16,7 +16,7 @@ from agentic_bayes.records.formats.spans.otel.attributes import Event, RawSpan
 from agentic_bayes.records.wire.chat import Message, Role
 from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.offered import offered_tools
-from agentic_bayes.records.wire.tracing.messages import Path, SpanMessages, call_id, json_of
+from agentic_bayes.records.wire.tracing.messages import SpanMessages, call_id, json_of
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind
 
 _KINDS: dict[str, SpanKind] = {
@@ -155,20 +155,17 @@ def take_messages(span: Span, attributes: Mapping[str, Any], events: Sequence[Ev
     """Read the input and the output of a span in the first convention that has any: some programs write several."""
     details: Mapping[str, Any] = next((event.attributes for event in events if event.name == DETAILS), {})
     both = {**details, **attributes}
-    path: Path = ("attributes", "gen_ai.input.messages")
-    asked = (
-        messages.listed(both.get("gen_ai.input.messages"), "user", path)
-        or _numbered(attributes, "prompt", "user", messages)
-        or _old(attributes, events, "prompt", "user", messages)
-        or _from_events(events, messages, choices=False)
-    )
-    path = ("attributes", "gen_ai.output.messages")
-    said = (
-        messages.listed(both.get("gen_ai.output.messages"), "assistant", path)
-        or _numbered(attributes, "completion", "assistant", messages)
-        or _old(attributes, events, "completion", "assistant", messages)
-        or _from_events(events, messages, choices=True)
-    )
+
+    def first_given(key: str, older: str, role: Role) -> list[Message]:
+        return (
+            messages.listed(both.get(key), role, ("attributes", key))
+            or _numbered(attributes, older, role, messages)
+            or _old(attributes, events, older, role, messages)
+            or _from_events(events, messages, choices=role == "assistant")
+        )
+
+    asked = first_given("gen_ai.input.messages", "prompt", "user")
+    said = first_given("gen_ai.output.messages", "completion", "assistant")
     if len(said) > 1 and (
         (both.get("gen_ai.request.choice.count") or 1) != 1
         or (span.kind == "chat" and _are_drafts(both.get("gen_ai.output.messages")))
