@@ -18,7 +18,7 @@ from agentic_bayes.evidence.joins.references import read_references
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
 from agentic_bayes.evidence.results.folder import files_of_results, results_in
 from agentic_bayes.evidence.table import read_columns
-from agentic_bayes.formatting import ELLIPSIS, first_few, plural
+from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -112,7 +112,7 @@ def _tried(read: Callable[[], Any]) -> tuple[str, str]:
     trials, unscored, errored = (int(outcomes[part].sum()) for part in ("trials", "unscored", "errored"))
     crashed = f" ({plural(errored, 'agent error')})" if errored else ""
     agents = [str(label) for label in outcomes["agent"].values]
-    named = f" ({first_few(agents, 5, rest=ELLIPSIS)})"
+    named = f" ({', '.join(agents[:5])}{', …' if len(agents) > 5 else ''})"
     right = f"{int(outcomes['successes'].sum()):,} right"
     text = (
         f"{plural(len(agents), 'agent')}{named}, {plural(outcomes.sizes['task'], 'task')}, "

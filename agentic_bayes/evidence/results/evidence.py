@@ -154,8 +154,9 @@ def _counted_by(
     trials = [found for file in files for found in file.trials]
     if folder is not None:
         trials = list(in_order(folder, files, numbered=agent is None or "trial" in options.fields))
+    own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
+    name = options.scorer or own_verdict or _only_score(trials)
     ran = [found for found in trials if found.error is None]
-    name = options.scorer or _usual_score(trials, format)
     if ran and all(at_path(found.scores, name) is NOTHING for found in trials):
         raise EvidenceError(f"no trial has a score {name!r}; there are {_names(trials)}")
     options = replace(options, scorer=name)
@@ -172,20 +173,6 @@ def _counted_by(
     files_read = "" if folder is None else f"{folder}; "
     own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
     return ToolResults(Evidence(tuple(rows)), f"{format.name}: {files_read}{parts}", tuple(own))
-
-
-def _rows(trials: Sequence[ResultTrial], options: ReadOptions, tool: str) -> list[EvidenceRow]:
-    """One row per trial; at least one must be scored, unless all crashed."""
-    numbers: Counter[tuple[str, str]] = Counter()
-    rows = []
-    for found in trials:
-        place = str(found.agent), found.task
-        rows.append(_row(found, place, numbers[place], options, tool))
-        numbers[place] += 1
-    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
-    if told and all(row.answer_score is None for row in rows):
-        raise EvidenceError(f"nothing is scored: {told[0]}")
-    return rows
 
 
 def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadOptions, tool: str) -> EvidenceRow:
@@ -215,10 +202,22 @@ def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadO
     )
 
 
-def _usual_score(trials: Sequence[ResultTrial], format: ResultsFormat) -> str:
-    """The name of the tool's own verdict, or of the only score that there is."""
-    if format.verdict is not None and any(format.verdict in found.scores for found in trials):
-        return format.verdict
+def _rows(trials: Sequence[ResultTrial], options: ReadOptions, tool: str) -> list[EvidenceRow]:
+    """One row per trial; at least one must be scored, unless all crashed."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    rows = []
+    for found in trials:
+        place = str(found.agent), found.task
+        rows.append(_row(found, place, numbers[place], options, tool))
+        numbers[place] += 1
+    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
+    if told and all(row.answer_score is None for row in rows):
+        raise EvidenceError(f"nothing is scored: {told[0]}")
+    return rows
+
+
+def _only_score(trials: Sequence[ResultTrial]) -> str:
+    """The name of the only score that there is."""
     names = dict.fromkeys(name for found in trials for name in found.scores)
     if len(names) == 1:
         return next(iter(names))
