@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from agentic_bayes.evidence.assess import assess as assess
     from agentic_bayes.evidence.assess import assess_async as assess_async
     from agentic_bayes.evidence.evidence import Evidence as Evidence
+    from agentic_bayes.evidence.joins.expected_tools import join_expected_tools as join_expected_tools
+    from agentic_bayes.evidence.joins.references import join_references as join_references
     from agentic_bayes.evidence.llm.judge import LLMJudge as LLMJudge
     from agentic_bayes.evidence.recorded import RecordedJudge as RecordedJudge
-    from agentic_bayes.evidence.reference.join import join_references as join_references
     from agentic_bayes.evidence.reference.judge import ReferenceJudge as ReferenceJudge
     from agentic_bayes.evidence.results.evidence import evidence_from_results as evidence_from_results
     from agentic_bayes.evidence.score import Score as Score
     from agentic_bayes.evidence.score import Unscored as Unscored
-    from agentic_bayes.evidence.tools.expected import join_expected_tools as join_expected_tools
     from agentic_bayes.evidence.tools.rubric import ToolRubric as ToolRubric
     from agentic_bayes.judges.mean_scores import mean_scores as mean_scores
     from agentic_bayes.outcomes.count import count_outcomes as count_outcomes

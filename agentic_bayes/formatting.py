@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -16,6 +17,7 @@ MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are call
 FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)")  # not the hyphen of a name, a range or a date
 _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
+ELLIPSIS = ", …"
 
 
 class Metric(str):
@@ -207,6 +209,17 @@ def _joined(name: str, starts: Sequence[int], head: int, size: int) -> str:
     return text + ("…" if end < len(name) else "")
 
 
+def first_few(parts: Sequence[str], most: int, *, between: str = ", ", rest: str = " and {:,} more") -> str:
+    """The first of these, and how many more there are: "a, b and 3 more", or "a, b, …" with `ELLIPSIS` as the rest."""
+    left_out = len(parts) - most
+    return between.join(parts[:most]) + (rest.format(left_out) if left_out > 0 else "")
+
+
+def first_problems(problems: Sequence[str], most: int) -> str:
+    """The first of several sentences, and how many more there are: "a; b; … and 3 more"."""
+    return first_few(problems, most, between="; ", rest="; … and {:,} more")
+
+
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -256,6 +269,19 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, str) else value
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, or as Python writes it where JSON cannot hold it."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def text_or_json(value: Any) -> str:
+    """A text as it is, any other value as `json_text`."""
+    return value if isinstance(value, str) else json_text(value)
 
 
 def one_line(text: str) -> str:

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import (
+    ELLIPSIS,
     FAMILIES,
     Metric,
     brief_names,
+    first_few,
+    first_problems,
     format_estimate,
     format_interval,
     format_number,
@@ -359,3 +362,11 @@ class TestBriefNames:
         found = brief_names(names, 20)
         assert len(set(found)) == len(names)
         assert all(len(name) <= 20 + len(" (12)") for name in found)
+
+
+def test_long_lists_are_cut_and_counted():
+    """Where all fit they are listed; else the first, and how many more there are."""
+    assert first_few(["a", "b"], 2) == "a, b"
+    assert first_few(["a", "b", *"c" * 1000], 2) == "a, b and 1,000 more"
+    assert first_few(["a", "b", "c"], 2, rest=ELLIPSIS) == "a, b, …"
+    assert first_problems(["x is wrong", "y is wrong"], 1) == "x is wrong; … and 1 more"

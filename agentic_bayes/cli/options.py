@@ -134,8 +134,8 @@ class ConversationOptions(RecordOptions):
 
     def read(self, files: list[str]) -> Conversations:
         """The conversations in the files."""
-        from agentic_bayes.evidence.reference.join import join_references
-        from agentic_bayes.evidence.tools.expected import join_expected_tools
+        from agentic_bayes.evidence.joins.expected_tools import join_expected_tools
+        from agentic_bayes.evidence.joins.references import join_references
         from agentic_bayes.records.read import Conversations, read_conversations
 
         on_error: Any = "skip" if self.skip_bad else "raise"

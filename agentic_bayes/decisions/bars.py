@@ -51,12 +51,10 @@ class GateBar:
         return Ruling(answer.verdict, str(answer))
 
 
-def rule_on_pass_rate(
-    passed: int, failed: int, missing: int, at_least: float, *, errored: int = 0, max_missing: float = MAX_MISSING
-) -> Ruling:
+def rule_on_pass_rate(passed: int, failed: int, missing: int, at_least: float, *, errored: int = 0) -> Ruling:
     """Whether the pass rate of the scored trials reaches a bar, by a gate's rule on missing trials.
 
-    Where more than `max_missing` of the trials are missing, it is decided only if their being all failed or all passed
+    Where more than `MAX_MISSING` of the trials are missing, it is decided only if their being all failed or all passed
     would not change the verdict. `errored` of the `missing` trials crashed.
     """
     trials = TrialCounts(passed + failed, missing, errored)
@@ -65,7 +63,7 @@ def rule_on_pass_rate(
     rate = passed / trials.scored
     lowest, highest = passed / trials.total, (passed + trials.unscored) / trials.total
     reached = {rate >= at_least}
-    if trials.share_missing > max_missing:
+    if trials.share_missing > MAX_MISSING:
         reached |= {lowest >= at_least, highest >= at_least}
     words = f" ({trials.words})" if trials.words else ""
     if len(reached) > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -224,38 +224,26 @@ class StoppingRule(Tabular):
         check_type("est", est, Estimate, "estimate() makes one")
         if est.settings.judge is not None:
             raise InvalidArgument("a stopping rule does not allow for judge errors: give it est.uncorrected")
-        index, counts = est.agent_index(agent), est.counts
-        name, scored = est.agents[index], counts.scored[index]
-        cells = Cells(counts.successes[index, scored], counts.trials[index, scored])
+        index = est.agent_index(agent)
+        name, cells = est.agents[index], Cells.scored(est.counts, index)
         # a task that crashed or could not be judged is part of its batch all the same
-        attempted = int(counts.attempted[index].sum())
-        size, number = cells.trials.size, min(attempted // self.batch, self.looks)
+        attempted = int(est.counts.attempted[index].sum())
+        number = min(attempted // self.batch, self.looks)
         due = number > 0 and (attempted % self.batch == 0 or number == self.looks)
         posterior = new_task(cells, Metric(self.metric))
         stats = posterior.stats(self.ci_prob, self.ci_kind)
         met = math.nan if self.at_least is None else posterior.at_least(self.at_least)
         missing = TrialCounts.of(est.outcomes, name)
         notes = [*filter(None, (missing.words, unused_words(est), est.differences))]
-        if attempted > self.batch * self.looks:
-            notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
-        elif not due:
-            more = self.batch - attempted % self.batch
-            notes.append(f"the rule looks after every {self.batch} tasks: {more} more to the next look")
-        if attempted > size:
-            notes.append(f"{plural(attempted - size, 'task')} with nothing scored")
-        if np.any(cells.trials != self.trials):
-            notes.append(f"the rule was made for {plural(self.trials, 'trial')} of every task")
+        notes += self._unlike(cells, attempted, due=due)
         decided = met
-        if self.at_least is not None and missing.share_missing > MAX_MISSING:
-            filled = counted_as(est.outcomes, failed=name), counted_as(est.outcomes, passed=name)
-            sides = {ruling(self._met(one.sel(agent=[name]), self.at_least), self.required) for one in filled}
-            if sides != {ruling(met, self.required)}:
-                decided = math.nan
-                notes.append("counted as failed or as passed, the missing trials would change the verdict")
+        if missing.share_missing > MAX_MISSING and self._turns_on_missing(est.outcomes, name, met):
+            decided = math.nan
+            notes.append("counted as failed or as passed, the missing trials would change the verdict")
         return Look(
             agent=name,
             number=number,
-            tasks=size,
+            tasks=cells.trials.size,
             verdict=self._verdict(number, decided, float(stats.upper - stats.lower)) if due else "continue",
             probability=met,
             mean=float(stats.mean),
@@ -267,11 +255,27 @@ class StoppingRule(Tabular):
             note="; ".join(notes),
         )
 
-    def _met(self, outcomes: xr.Dataset, bar: float) -> float:
-        """The probability that the metric of the only agent of these outcomes is at least the bar."""
-        counts = Counts.of(outcomes)
-        tried = counts.scored[0]
-        return new_task(Cells(counts.successes[0, tried], counts.trials[0, tried]), Metric(self.metric)).at_least(bar)
+    def _unlike(self, cells: Cells, attempted: int, *, due: bool) -> Iterator[str]:
+        """How the data differ from what the rule was made for."""
+        if attempted > self.batch * self.looks:
+            yield f"more than the {self.looks} × {self.batch} tasks that the rule was made for"
+        elif not due:
+            more = self.batch - attempted % self.batch
+            yield f"the rule looks after every {self.batch} tasks: {more} more to the next look"
+        if attempted > cells.trials.size:
+            yield f"{plural(attempted - cells.trials.size, 'task')} with nothing scored"
+        if np.any(cells.trials != self.trials):
+            yield f"the rule was made for {plural(self.trials, 'trial')} of every task"
+
+    def _turns_on_missing(self, outcomes: xr.Dataset, agent: str, met: float) -> bool:
+        """Whether the gate says something else if the missing trials count as failed, or as passed."""
+        if self.at_least is None:
+            return False
+        sides = set()
+        for filled in (counted_as(outcomes, failed=agent), counted_as(outcomes, passed=agent)):
+            posterior = new_task(Cells.scored(Counts.of(filled.sel(agent=[agent])), 0), Metric(self.metric))
+            sides.add(ruling(posterior.at_least(self.at_least), self.required))
+        return sides != {ruling(met, self.required)}
 
     def _verdict(self, number: int, met: float, width: float) -> LookVerdict:
         if self.at_least is not None and (found := ruling(met, self.required)) != "inconclusive":

@@ -386,13 +386,7 @@ def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
 
 
 def _truth(
-    est: Estimate | None,
-    agent: str | None,
-    mu: float | None,
-    rho: float | None,
-    metric: Metric,
-    size: int,
-    seed: int,
+    est: Estimate | None, agent: str | None, mu: float | None, rho: float | None, metric: Metric, size: int, seed: int
 ) -> tuple[Cells, tuple[Array, Array]]:
     """What is known already, and μ and ρ of every simulation."""
     if est is None:
@@ -407,8 +401,7 @@ def _truth(
     index = est.agent_index(agent)
     if est.settings.judge is not None:
         raise InvalidArgument("plan does not simulate judge errors: give it est.uncorrected, or a guess of mu and rho")
-    scored = est.counts.scored[index]
-    known = Cells(est.counts.successes[index, scored], est.counts.trials[index, scored])
+    known = Cells.scored(est.counts, index)
     drawn = exact_posterior(known, metric, random_seed=seed).hyper_draws()
     drawn_mu, drawn_rho = drawn["mu"][:, 0], drawn["rho"][:, 0]
     chosen = np.random.default_rng([seed, 0]).choice(drawn_mu.size, size=size, replace=size > drawn_mu.size)

@@ -28,6 +28,7 @@ LOOKING = 121, 49  # nodes of logit μ while looking for where there is mass
 COARSE_LEVELS, LEVELS = 33, (65, 500)  # of the metric, between which quantiles are interpolated; at least and at most
 UNLIKELY, SURE = 1e-5, 1e-9  # probabilities beyond which the finer levels end; and that quantiles are kept between
 KEPT = 0.88  # of the correlation of two agents' successes, by the crossed posterior, which does not know σ and ρ
+POINTS = 1024  # of a Sobol sequence, on which a difference is integrated
 Quantile = Callable[[Array], Array]
 CELLS = 2**21  # data sets × nodes at a time, to bound memory
 
@@ -39,11 +40,11 @@ class Cells:
     successes: Array
     trials: Array
 
-    def and_also(self, successes: Array, trials: int) -> Cells:
-        """These tasks and new ones that were all tried equally often."""
-        return Cells(
-            np.concatenate([self.successes, successes]), np.concatenate([self.trials, np.full_like(successes, trials)])
-        )
+    @classmethod
+    def scored(cls, counts: Counts, agent: int) -> Cells:
+        """The tasks of which the agent has a scored trial."""
+        tried = counts.scored[agent]
+        return cls(counts.successes[agent, tried], counts.trials[agent, tried])
 
 
 NO_DATA = Cells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -90,11 +91,11 @@ class PairedDifference:
     the agents' successes have over the shared tasks. Mean widths are within 10 % of the crossed model's.
     """
 
-    def __init__(self, points: int = 1024) -> None:
+    def __init__(self) -> None:
         from scipy.special import ndtr, ndtri
         from scipy.stats import qmc
 
-        self._normal = ndtri(qmc.Sobol(2, scramble=False).random(points) + 0.5 / points).T
+        self._normal = ndtri(qmc.Sobol(2, scramble=False).random(POINTS) + 0.5 / POINTS).T
         self._first = ndtr(self._normal[0])
 
     def interval(self, own: Quantile, other: Quantile, correlation: float, prob: float) -> tuple[float, float]:
@@ -164,22 +165,14 @@ class ManyPosteriors:
     For simulated data, where a grid for each would take too long. Within .001 of the exact engine.
     """
 
-    def __init__(
-        self,
-        metric: Metric,
-        trials: int,
-        histograms: Array,
-        *,
-        known: Cells = NO_DATA,
-        method: Hierarchical | None = None,
-    ) -> None:
+    def __init__(self, metric: Metric, trials: int, histograms: Array, *, known: Cells = NO_DATA) -> None:
         """Of data given by how many tasks had 0, 1, …, n successes, shape (data sets, n + 1); μ ~ U(0, 1)."""
         # early looks at few tasks see the same counts many times
         distinct, place = np.unique(histograms, axis=0, return_inverse=True)
         self.metric, self.trials, self.known = metric, trials, known
         self.histograms, self._place = distinct, place.reshape(-1)
         longest = max(trials, int(known.trials.max(initial=0)))
-        prior = Concentration(longest, Hierarchical() if method is None else method)
+        prior = Concentration(longest, Hierarchical())
         theta_ends, v_ends = (-GRID_END, GRID_END), prior.ends
         for size in LOOKING:
             self._lay_out(np.linspace(*theta_ends, size), prior.over(*v_ends, RHO_NODES // 2))

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentic_bayes.describe.description import Proposal
 from agentic_bayes.evidence.table import TableColumns, is_blank, label, number, whole_number
+from agentic_bayes.formatting import ELLIPSIS, first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.roles import named
 from agentic_bayes.result_table import Table
@@ -220,7 +221,7 @@ class _Guess:
             return
         numbered = all(name.strip()[-1:].isdigit() for name in names)
         self.wide = "trials" if numbered else "agents"
-        shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+        shown = first_few(names, 4, rest=ELLIPSIS)
         yield Proposal(
             role=f"{self.wide}, one each",
             source=shown,

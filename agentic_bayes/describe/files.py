@@ -14,7 +14,7 @@ from agentic_bayes.describe.logs import describe_logs
 from agentic_bayes.errors import AgenticBayesError, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.reference.join import read_references
+from agentic_bayes.evidence.joins.references import read_references
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
 from agentic_bayes.evidence.results.folder import files_of_results, results_in
 from agentic_bayes.evidence.table import read_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import Any
 
 from agentic_bayes.describe.description import Description, Proposal, call_of, command_of
 from agentic_bayes.errors import AgenticBayesError
-from agentic_bayes.evidence.reference.join import read_references
+from agentic_bayes.evidence.joins.references import read_references
 from agentic_bayes.evidence.table import whole_number
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.read import raw_records
@@ -32,6 +32,12 @@ _DEEPEST = 4
 _LONGEST = 200
 _NEITHER = "no reference answers and no scores in the files: answers need --references FILE, or an LLM as --judge"
 _TABLES = (".csv", ".tsv")
+_FIELDS = ("agent", "task", "trial", "reference")
+_BY_FOLDER = "{parent}"
+_NATIVE = frozenset(
+    {"session_id", "assistant_id", "task_id", "ground_truth_assistant", "language", "context", "format", NOT_SCORED}
+)
+_OFF_SCALE = "the ends of its scale"  # what the message about a score that is off its scale says
 
 
 @dataclass
@@ -59,84 +65,117 @@ class LogFields:
         return not any(self.known[role])
 
 
+@dataclass(frozen=True)
+class _WayToRead:
+    """A way to read logs, and what it gives."""
+
+    options: ReadOptions
+    agent: str | None  # a rule, where the folders name the agents
+    skip: bool  # whether records that cannot be read are left out
+    overview: Survey
+
+    @classmethod
+    def tried(cls, paths: Sequence[str], options: ReadOptions, agent: str | None) -> _WayToRead:
+        """Read them; bad records are left out if that is needed, but not those with scores off the scale."""
+        whole = cls(options, agent, False, survey(paths, agent=agent, options=options))
+        if not whole.overview.n_problems or whole.off_scale:
+            return whole
+        return cls(options, agent, True, survey(paths, agent=agent, options=options, skip=True))
+
+    @property
+    def off_scale(self) -> bool:
+        """Whether the ends of the scale must be given."""
+        return any(_OFF_SCALE in problem.message for problem in self.overview.problems)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether all can be read, scores among them."""
+        return bool(self.overview.recorded and not self.overview.n_problems)
+
+
 def describe_logs(paths: Sequence[str]) -> Description:
     """What is in files of conversations, with the fields that tell agents, tasks and trials apart."""
-    sources = find_sources(list(paths), None, "auto", Problems())
-    found = _fields_of(sources)
+    found = _fields_of(find_sources(list(paths), None, "auto", Problems()))
     proposals = list(_proposals(found))
-    fields = {one.role: one.source for one in proposals if one.role in _FIELDS}
-    agent = next((one.source for one in proposals if one.role == "agent" and one.source == _BY_FOLDER), None)
-    if agent:
-        del fields["agent"]
-    reading = ReadOptions(fields)
-    overview, skip = _tried(paths, reading, agent)
-    if len(found.scores) > 1 and not overview.recorded and not overview.n_problems:
-        tried = ((name, *_tried(paths, replace(reading, scorer=name), agent)) for name in found.scores)
-        if chosen := next((one for one in tried if one[1].recorded and not one[1].n_problems), None):
-            scorer, overview, skip = chosen
-            reading = replace(reading, scorer=scorer)
-            others = ", ".join(name for name in found.scores if name != scorer)
-            reason = f"of {plural(len(found.scores), 'score')}, the first that can be read; --scorer chooses: {others}"
-            proposals.append(Proposal(role="score", source=scorer, reason=reason))
-    off_scale = any(_OFF_SCALE in problem.message for problem in overview.problems)
-    options: dict[str, Any] = {
-        "agent": agent,
-        "fields": ",".join(f"{role}={path}" for role, path in fields.items()) or None,
-        "scorer": reading.scorer,
-        "scale": "LOW,HIGH" if off_scale else None,
-        "skip_bad": skip or None,
-    }
-    more: dict[str, Any] = {}
+    way = _with_a_score(paths, _read_as(paths, proposals), found.scores)
+    overview, fields, scorer = way.overview, way.options.fields, way.options.scorer
+    if scorer is not None:
+        others = ", ".join(name for name in found.scores if name != scorer)
+        reason = f"of {plural(len(found.scores), 'score')}, the first that can be read; --scorer chooses: {others}"
+        proposals.append(Proposal(role="score", source=scorer, reason=reason))
     references = None
-    if overview.recorded:
-        more["judge"] = "recorded"
-        judge = "ab.RecordedJudge()"
-    else:
-        judge = "ab.ReferenceJudge()"
-        if not any(one.role == "reference" for one in proposals) and found.lacks("reference"):
-            references = next(_reference_files(paths, _tasks_of(found, fields)), None)
+    if not overview.recorded and "reference" not in fields and found.lacks("reference"):
+        references = next(_reference_files(paths, _tasks_of(found, fields)), None)
     if references is not None:
-        proposals.append(
-            Proposal(role="references", source=references, reason="a table whose tasks are those of the logs")
-        )
-        more["references"] = references
-    given = {"agent": agent, "fields": fields or None, "scorer": reading.scorer, "on_error": "skip" if skip else None}
-    code = ["import agentic_bayes as ab", f"conversations = {_reading(paths, given)}"]
-    code += (
-        [f"conversations = {call_of('ab.join_references', references)}".replace("(", "(conversations, ", 1)]
-        if references
-        else []
-    )
-    code.append(f"evidence = ab.assess(conversations, judge={judge})")
-    commands = [command_of("assess", *paths, **options, **more, o="evidence.jsonl")]
+        reason = "a table whose tasks are those of the logs"
+        proposals.append(Proposal(role="references", source=references, reason=reason))
+    judged = overview.recorded or references is not None or "reference" in fields or not found.lacks_all("reference")
     notes = [*overview.doubts]
     if overview.left_out:
         notes.append(f"left out: {overview.left_out} that could not be read")
-    judged = overview.recorded or references is not None or "reference" in fields or not found.lacks_all("reference")
-    if judged:
-        agents = list(overview.agents)
-        commands.append(
-            command_of("gate", "evidence.jsonl", agent=agents[-1] if len(agents) > 1 else None, at_least=0.8)
-        )
-        code.append("est = ab.estimate(ab.count_outcomes(evidence))")
-    else:
+    if not judged:
         notes.append(_NEITHER)
-    lines = survey_lines(overview)
     return Description(
         name=", ".join(paths),
         kind=_kind(overview),
         proposals=proposals,
-        commands=commands,
-        code=code,
-        outcome="" if overview.n_problems else lines[0].removeprefix("valid: "),
+        commands=list(_commands(paths, way, references, gate=bool(judged))),
+        code=list(_code(paths, way, references, estimate=bool(judged))),
+        outcome="" if overview.n_problems else survey_lines(overview)[0].removeprefix("valid: "),
         failure="; ".join(map(str, overview.problems[:3])) if overview.n_problems else "",
         notes=notes,
         parts=list(_fields_table(found)),
     )
 
 
-_FIELDS = ("agent", "task", "trial", "reference")
-_BY_FOLDER = "{parent}"
+def _read_as(paths: Sequence[str], proposals: Sequence[Proposal]) -> _WayToRead:
+    """What reading by the proposed fields gives."""
+    fields = {one.role: one.source for one in proposals if one.role in _FIELDS}
+    agent = fields.pop("agent") if fields.get("agent") == _BY_FOLDER else None
+    return _WayToRead.tried(paths, ReadOptions(fields), agent)
+
+
+def _with_a_score(paths: Sequence[str], way: _WayToRead, names: Iterable[str]) -> _WayToRead:
+    """The same or, if there are several scores and none counts, with the first that can be read."""
+    scorers = list(names)
+    if len(scorers) < 2 or way.overview.recorded or way.overview.n_problems:
+        return way
+    ways = (_WayToRead.tried(paths, replace(way.options, scorer=name), way.agent) for name in scorers)
+    return next((one for one in ways if one.is_scored), way)
+
+
+def _commands(paths: Sequence[str], way: _WayToRead, references: str | None, *, gate: bool) -> Iterator[str]:
+    """The commands that judge the logs and, if anything can be judged, say whether the agent is good enough."""
+    yield command_of(
+        "assess",
+        *paths,
+        agent=way.agent,
+        fields=",".join(f"{role}={path}" for role, path in way.options.fields.items()) or None,
+        scorer=way.options.scorer,
+        scale="LOW,HIGH" if way.off_scale else None,
+        skip_bad=way.skip or None,
+        judge="recorded" if way.overview.recorded else None,
+        references=references,
+        o="evidence.jsonl",
+    )
+    if gate:
+        agents = list(way.overview.agents)
+        yield command_of("gate", "evidence.jsonl", agent=agents[-1] if len(agents) > 1 else None, at_least=0.8)
+
+
+def _code(paths: Sequence[str], way: _WayToRead, references: str | None, *, estimate: bool) -> Iterator[str]:
+    """The same in Python."""
+    given: dict[str, Any] = {"agent": way.agent, "fields": way.options.fields or None}
+    given |= {"scorer": way.options.scorer, "on_error": "skip" if way.skip else None}
+    yield "import agentic_bayes as ab"
+    yield f"conversations = {_call_of_reading(paths, given)}"
+    if references is not None:
+        call = call_of("ab.join_references", references).replace("(", "(conversations, ", 1)
+        yield f"conversations = {call}"
+    judge = "RecordedJudge" if way.overview.recorded else "ReferenceJudge"
+    yield f"evidence = ab.assess(conversations, judge=ab.{judge}())"
+    if estimate:
+        yield "est = ab.estimate(ab.count_outcomes(evidence))"
 
 
 def _kind(overview: Survey) -> str:
@@ -145,24 +184,12 @@ def _kind(overview: Survey) -> str:
     return f"conversations in {plural(len(overview.files), 'file')} ({shown})"
 
 
-def _reading(paths: Sequence[str], options: Mapping[str, Any]) -> str:
+def _call_of_reading(paths: Sequence[str], options: Mapping[str, Any]) -> str:
     call = call_of("ab.read_conversations", paths[0], **options)
     if len(paths) == 1:
         return call
     one, several = call_of("", paths[0])[1:-1], "[" + ", ".join(call_of("", path)[1:-1] for path in paths) + "]"
     return call.replace(one, several, 1)
-
-
-def _tried(paths: Sequence[str], options: ReadOptions, agent: str | None) -> tuple[Survey, bool]:
-    """What reading it so gives; bad records are left out if that is needed, but not those with scores off the scale."""
-    whole = survey(paths, agent=agent, options=options)
-    if not whole.n_problems or any(_OFF_SCALE in problem.message for problem in whole.problems):
-        return whole, False
-    partly = survey(paths, agent=agent, options=options, skip=True)
-    return partly, True
-
-
-_OFF_SCALE = "the ends of its scale"
 
 
 def _fields_of(sources: Sequence[Source]) -> LogFields:
@@ -238,8 +265,6 @@ def _proposals(found: LogFields) -> Iterator[Proposal]:
             yield Proposal(
                 role="agent", source=_BY_FOLDER, reason=f"the folders of the files: {', '.join(sorted(folders))}"
             )
-        else:
-            agent = None
     tasks = whole.get(task or "") or [value or "" for value in found.known["task"]]
     if found.lacks("trial"):
         for path in by_name("trial"):
@@ -251,11 +276,6 @@ def _proposals(found: LogFields) -> Iterator[Proposal]:
     if found.lacks("reference"):
         for path in by_name("reference")[:1]:
             yield Proposal(role="reference", source=path, reason="its name")
-
-
-_NATIVE = frozenset(
-    {"session_id", "assistant_id", "task_id", "ground_truth_assistant", "language", "context", "format", NOT_SCORED}
-)
 
 
 def _agents(found: LogFields, paths: Sequence[str], whole: Mapping[str, list[str]]) -> list[str]:
@@ -277,9 +297,8 @@ def _fields_table(found: LogFields) -> Iterator[Table]:
         counts = Counter(values.values())
         if "conversation" in path.split(".") or path.rpartition(".")[2] in _NATIVE:
             continue
-        examples = ", ".join(short(value, 24).strip("'") for value, _ in counts.most_common(3))
-        more = ", …" if len(counts) > 3 else ""
-        rows.append([path, f"{len(values):,} of {found.records:,}", f"{len(counts):,}", examples + more])
+        examples = first_few([short(value, 24).strip("'") for value, _ in counts.most_common(4)], 3, rest=ELLIPSIS)
+        rows.append([path, f"{len(values):,} of {found.records:,}", f"{len(counts):,}", examples])
     if rows:
         yield Table(title="Fields", header=["field", "records", "distinct", "for example"], rows=rows, noun="field")
 

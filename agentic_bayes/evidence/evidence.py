@@ -29,7 +29,7 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import NO_REFERENCE, Score
-from agentic_bayes.formatting import format_estimate, not_scored, plural
+from agentic_bayes.formatting import first_few, format_estimate, not_scored, plural
 from agentic_bayes.records.identity import FEWEST_UNTOLD, UNTOLD_TASKS
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
@@ -308,9 +308,8 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
             rows.clear()  # none will be returned
         problems += [Problem(str(path), f"line {number}", name, message) for name, message in wrong]
     if problems:
-        shown = "\n  ".join(map(str, problems[:_SHOWN]))
-        more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise EvidenceError(f"{plural(len(problems), 'problem')} in the evidence:\n  {shown}{more}")
+        shown = first_few(list(map(str, problems)), _SHOWN, between="\n  ", rest="\n  … and {:,} more")
+        raise EvidenceError(f"{plural(len(problems), 'problem')} in the evidence:\n  {shown}")
     if not rows:
         raise EvidenceError(f"{path}: must have one JSON object per interaction, is empty")
     return tuple(rows)

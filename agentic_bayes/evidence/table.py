@@ -15,6 +15,7 @@ from agentic_bayes.checks import check_path, no_such_file
 from agentic_bayes.errors import AgenticBayesError, did_you_mean
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame
 from agentic_bayes.evidence.table_files import open_file
+from agentic_bayes.formatting import first_problems
 from agentic_bayes.records.base import short
 from agentic_bayes.records.roles import named
 from agentic_bayes.records.wire.strict_json import strict_json
@@ -55,8 +56,7 @@ def usual(role: str, names: Iterable[str]) -> list[str]:
 def refuse(source: str, problems: Sequence[str], *, error: Failure) -> None:
     """Raise one error that lists all problems, if there are any."""
     if problems:
-        more = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        raise error(f"{source}: " + "; ".join(problems[:SHOWN]) + more)
+        raise error(f"{source}: {first_problems(problems, SHOWN)}")
 
 
 def shown(value: object) -> str:

@@ -125,9 +125,7 @@ class CsvFile:
                 read_options=arrow.ReadOptions(column_names=self.names, skip_rows=1),
                 parse_options=arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=arrow.ConvertOptions(
-                    include_columns=wanted,
-                    column_types=dict.fromkeys(wanted, pa.string()),
-                    strings_can_be_null=False,
+                    include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=False
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):

@@ -15,7 +15,7 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import place_name
-from agentic_bayes.formatting import format_interval, format_number, one_line, plural
+from agentic_bayes.formatting import first_problems, format_interval, format_number, one_line, plural
 from agentic_bayes.judges.error_rates import PRIOR, Proportion, labels_for_width
 from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, read_human_labels
 from agentic_bayes.judges.raters import AgreementMeasure, agreement
@@ -408,8 +408,7 @@ def _notes(result: JudgeCalibration, repeated: int) -> list[str]:
         )
     for problem, names in (("not in the evidence", result.unmatched), ("without a verdict", result.unjudged)):
         if names:
-            more = f"; … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            notes.append(f"{plural(len(names), 'label')} {problem}: {'; '.join(names[:SHOWN])}{more}")
+            notes.append(f"{plural(len(names), 'label')} {problem}: {first_problems(names, SHOWN)}")
     if result.blank:
         notes.append(f"{plural(result.blank, 'row')} without a label")
     return notes

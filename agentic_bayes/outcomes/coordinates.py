@@ -9,6 +9,7 @@ import numpy as np
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.formatting import first_few
 from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def by_task(
             seen[task].append(read)
     for task, found in seen.items():
         if len(found) > 1:
-            problems.append(f"task {task!r} has {len(found)} values of {column}, it must have one: {_listed(found)}")
+            problems.append(
+                f"task {task!r} has {len(found)} values of {column}, it must have one: {', '.join(map(repr, found))}"
+            )
     if empty := [task for task, found in seen.items() if not found and task not in wrong]:
         problems.append(f"{column} is blank for {_tasks(empty)}: every task needs one")
     if role == "weight" and not problems and not any(found[0] for found in seen.values()):
@@ -146,10 +149,5 @@ def _column(values: Sequence[Any]) -> xr.Variable:
 
 
 def _tasks(names: Iterable[str]) -> str:
-    named = list(names)
-    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
-    return f"task{'s' if len(named) > 1 else ''} {', '.join(map(repr, named[:SHOWN]))}{more}"
-
-
-def _listed(values: Iterable[Any]) -> str:
-    return ", ".join(map(repr, values))
+    named = list(map(repr, names))
+    return f"task{'s' if len(named) > 1 else ''} {first_few(named, SHOWN)}"

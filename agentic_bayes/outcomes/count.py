@@ -236,11 +236,7 @@ def _task_names(evidence: Evidence | EvidenceFile, unit: Unit, agents: AgentGrou
 
 
 def _columns(
-    evidence: Evidence | EvidenceFile,
-    unit: Unit,
-    agents: AgentGrouping,
-    asked: Mapping[str, str],
-    counted: set[str],
+    evidence: Evidence | EvidenceFile, unit: Unit, agents: AgentGrouping, asked: Mapping[str, str], counted: set[str]
 ) -> TaskColumns:
     """Group and weight of every task that was counted, from the metadata of its conversations."""
     name_of = _task_names(evidence, unit, agents)

@@ -117,6 +117,31 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
             f"outcomes must be an xarray.Dataset (count_outcomes or outcomes_from_table make one), "
             f"got {type(outcomes).__name__}"
         )
+    if wrong := _mistakes(outcomes):
+        raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
+    labels = {dim: [str(label) for label in outcomes.variables[dim].values] for dim in ("agent", "task")}
+    # the order of the labels decides which random number belongs to which cell
+    order = {dim: natural_order(names) for dim, names in labels.items()}
+    in_order = all(own == list(range(len(own))) for own in order.values())
+    ordered = (outcomes.copy(deep=True) if in_order else outcomes.isel(order)).transpose("agent", "task", ...)
+    kept = ordered.variables
+    none = np.zeros(kept["trials"].shape, dtype=np.int64)
+    counts = {
+        name: plain_variable(("agent", "task"), kept[name].values.astype(np.int64) if name in kept else none.copy())
+        for name in COUNTS
+    }
+    if (counts["errored"].values > counts["unscored"].values).any():
+        raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
+    named = {dim: text_index([names[i] for i in order[dim]]) for dim, names in labels.items()}
+    return xr.Dataset(
+        {name: kept[name] for name in ordered.data_vars} | counts,
+        coords={name: kept[name] for name in ordered.coords} | named | checked_columns(ordered),
+        attrs={"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs),
+    )
+
+
+def _mistakes(outcomes: xr.Dataset) -> list[str]:
+    """What makes a dataset no outcomes."""
     wrong: list[str] = []
     kept = outcomes.variables  # without DataArrays, which align their labels in every operation
     for dim in ("agent", "task"):
@@ -144,27 +169,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
                 wrong.append(f"{name!r} must be < 2^53, got {int(values.max())}")
     if not wrong and (kept["successes"].values > kept["trials"].transpose(*kept["successes"].dims).values).any():
         wrong.append("successes must not exceed trials")
-    if wrong:
-        raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
-    labels = {dim: [str(label) for label in kept[dim].values] for dim in ("agent", "task")}
-    # the order of the labels decides which random number belongs to which cell
-    order = {dim: natural_order(names) for dim, names in labels.items()}
-    in_order = all(own == list(range(len(own))) for own in order.values())
-    ordered = (outcomes.copy(deep=True) if in_order else outcomes.isel(order)).transpose("agent", "task", ...)
-    kept = ordered.variables
-    none = np.zeros(kept["trials"].shape, dtype=np.int64)
-    counts = {
-        name: plain_variable(("agent", "task"), kept[name].values.astype(np.int64) if name in kept else none.copy())
-        for name in COUNTS
-    }
-    if (counts["errored"].values > counts["unscored"].values).any():
-        raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
-    named = {dim: text_index([names[i] for i in order[dim]]) for dim, names in labels.items()}
-    return xr.Dataset(
-        {name: kept[name] for name in ordered.data_vars} | counts,
-        coords={name: kept[name] for name in ordered.coords} | named | checked_columns(ordered),
-        attrs={"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs),
-    )
+    return wrong
 
 
 # what two sets of outcomes must share to be counted together

@@ -11,7 +11,7 @@ import numpy as np
 
 from agentic_bayes.errors import OutcomesError
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import first_problems, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes import verdicts
 
@@ -69,14 +69,13 @@ class TableFindings:
     def refuse(self, source: str, by_pandas: str) -> None:
         """Raise one error with all problems, if there are any, and then what helps; `by_pandas` makes a frame of it."""
         if self.problems:
-            more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
             advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
             if by_pandas and re.search(r'table(\["| = )', advice):
                 if _MARKS in advice:  # 1.234 would be a number with decimals
                     by_pandas = by_pandas.removesuffix(")") + ", dtype=str)"
                 after = "; after: table.to_csv('new.csv', index=False)" if source != "records" else ""
                 advice += f". Before: table = {by_pandas}{after}"
-            raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
+            raise OutcomesError(f"{source}: {first_problems(self.problems, tables.SHOWN)}{advice}")
 
 
 def _are_distinct(keys: Array) -> bool:

@@ -152,11 +152,8 @@ def outcomes_from_table(
                 f"wide={wide!r} takes no {role}=, got {name!r}: every column without a role is counted"
             )
     counts = None if successes is None or trials is None else (successes, trials)
-    if wide is None and counts is None and opened.holds("successes") and opened.holds("trials"):
-        if not opened.holds(correct):
-            counts = ("successes", "trials")
-        elif isinstance(correct, _Unnamed) and threshold is None:
-            raise OutcomesError(ambiguous(opened.source))
+    if counts is None and wide is None:
+        counts = _unnamed_counts(opened, correct, threshold)
     if counts is not None and threshold is not None:
         raise InvalidArgument("threshold is for a column of scores, and the table holds counts")
     extra = check_columns(group, weight)
@@ -194,6 +191,17 @@ def outcomes_from_table(
         attrs["errors"] = errors
     ds = dataset_from_arrays(read.counted.agents, read.counted.tasks, read.counted.counts, attrs, read.extra)
     return with_errors_as(ds, errors)
+
+
+def _unnamed_counts(opened: OpenTable, correct: str, threshold: float | None) -> tuple[str, str] | None:
+    """The usual columns of counts, where the table has them and no verdicts."""
+    if not (opened.holds("successes") and opened.holds("trials")):
+        return None
+    if not opened.holds(correct):
+        return "successes", "trials"
+    if isinstance(correct, _Unnamed) and threshold is None:
+        raise OutcomesError(ambiguous(opened.source))
+    return None
 
 
 @dataclass(frozen=True)
@@ -234,21 +242,8 @@ class _TableRead:
 
 def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableRead:
     """Read the columns and count."""
-    weights = None
     findings = TableFindings(opened.place)
-    if wide is not None:
-        frame, roles = _long(opened, roles, wide, findings)
-    elif roles.counts is not None:
-        more = [name for name in ("unscored", "errored") if opened.holds(name)]
-        frame = opened.take([*roles.labels, *roles.counts, *more])
-    elif isinstance(opened, EngineTable) and opened.lazy:
-        frame = count_in_engine(
-            opened, roles.labels, roles.correct, error=roles.error, trial=roles.trial, threshold=roles.threshold
-        )
-        weights = frame[COUNTED].to_numpy()
-        findings.weights = weights
-    else:
-        frame = opened.take([*roles.labels, roles.correct, *filter(None, (roles.trial, roles.error))])
+    frame, roles = _taken(opened, roles, wide, findings)
     if not len(frame):
         raise OutcomesError(f"{opened.source}: the table has no rows")
     one = CodedColumn(np.zeros(len(frame), dtype=np.int64), ["agent"])
@@ -257,28 +252,56 @@ def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableR
     if roles.counts is not None:
         counted = read_counts(frame, roles.counts, agents, tasks, findings)
     else:
-        _check_repetition(opened, frame, roles, agents, tasks, findings, lazy=weights is not None)
-        before = len(findings.problems)
+        lazy = findings.weights is not None
+        _check_repetition(opened, frame, roles, agents, tasks, findings, lazy=lazy)
+        known = len(findings.problems)
         outcome = read_outcomes_of_rows(
             frame, roles.correct, roles.error, roles.threshold, opened.decimal_comma, findings
         )
-        if len(findings.problems) > before and wide is not None:
-            findings.advice = [
-                *other_columns(
-                    list(frame[roles.trial if wide == "trials" else roles.agent]), frame[roles.correct], wide
-                ),
-                *findings.advice,
-            ]
-        elif len(findings.problems) > before:
-            labels = {roles.task: tasks} | ({roles.agent: agents} if roles.agent else {})
-            if found := swapped({name: coded.values for name, coded in labels.items()}, roles.correct):
-                findings.advice = [found]
-        counted = count_rows(agents, tasks, outcome, weights)
+        if len(findings.problems) > known:
+            _advise(frame, roles, wide, agents, tasks, findings)
+        counted = count_rows(agents, tasks, outcome, findings.weights)
     extra = {
         column_name(column): _of_tasks(tasks, frame[column], column, role, findings)
         for column, role in roles.extra.items()
     }
     return _TableRead(counted, extra, findings)
+
+
+def _taken(
+    opened: OpenTable, roles: _Roles, wide: WideColumns | None, findings: TableFindings
+) -> tuple[pd.DataFrame, _Roles]:
+    """The columns that are read, and their roles; rows of a lazy table come counted, `findings` has how often."""
+    if wide is not None:
+        return _long(opened, roles, wide, findings)
+    if roles.counts is not None:
+        more = [name for name in ("unscored", "errored") if opened.holds(name)]
+        return opened.take([*roles.labels, *roles.counts, *more]), roles
+    if isinstance(opened, EngineTable) and opened.lazy:
+        frame = count_in_engine(
+            opened, roles.labels, roles.correct, error=roles.error, trial=roles.trial, threshold=roles.threshold
+        )
+        findings.weights = frame[COUNTED].to_numpy()
+        return frame, roles
+    return opened.take([*roles.labels, roles.correct, *filter(None, (roles.trial, roles.error))]), roles
+
+
+def _advise(
+    frame: pd.DataFrame,
+    roles: _Roles,
+    wide: WideColumns | None,
+    agents: CodedColumn,
+    tasks: CodedColumn,
+    findings: TableFindings,
+) -> None:
+    """What to do if the column of verdicts holds something else."""
+    if wide is not None:
+        names = list(frame[roles.trial if wide == "trials" else roles.agent])
+        findings.advice = [*other_columns(names, frame[roles.correct], wide), *findings.advice]
+        return
+    labels = {roles.task: tasks.values} | ({roles.agent: agents.values} if roles.agent else {})
+    if found := swapped(labels, roles.correct):
+        findings.advice = [found]
 
 
 def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFindings) -> tuple[pd.DataFrame, _Roles]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from agentic_bayes.errors import AgenticBayesError
-from agentic_bayes.formatting import Metric, plain_text, plural
+from agentic_bayes.formatting import ELLIPSIS, Metric, first_few, plain_text, plural
 from agentic_bayes.pytest_plugin.trials import (
     Inconclusive,
     TrialCourse,
@@ -79,7 +79,7 @@ class _RepeatedTest:
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:SHOWN])) + (", …" if len(numbers) > SHOWN else "")
+    shown = first_few(list(map(str, numbers)), SHOWN, rest=ELLIPSIS)
     return f"trial {shown}" if len(numbers) == 1 else f"{len(numbers):,} trials ({shown})"
 
 

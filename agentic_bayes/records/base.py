@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from agentic_bayes.errors import Problem, did_you_mean
+from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
 _WORDING = {
@@ -45,7 +46,7 @@ def short(value: object, limit: int = 60) -> str:
     except Exception:  # a value's own repr may raise anything
         text = f"a value of type {type(value).__name__}"
     text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return cut_text(text, limit)
 
 
 def field_path(location: Sequence[str | int]) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import first_few, plural
 from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
@@ -79,8 +79,7 @@ class Doubts:
         """One message per file and kind."""
         found = []
         for (source, message), places in self._found.items():
-            where = places[0] + (f" and {len(places) - 1:,} more" if len(places) > 1 else "")
-            place = joined(source, where)
+            place = joined(source, first_few(places, 1))
             found.append(f"{place}: {message}" if place else message)
         return found
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tools.rubric import ToolRubric, ToolVerdict
-from agentic_bayes.formatting import format_number, plain_text, plural
+from agentic_bayes.formatting import format_number, json_text, plain_text, plural, text_or_json
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
 _LONGEST = 2000
@@ -103,15 +101,7 @@ def _call(call: ToolCall) -> str:
     return f"{_shown(call.tool_name)}({arguments})"
 
 
-def json_text(value: Any) -> str:
-    """A value as JSON, or as Python writes it where JSON cannot hold it."""
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return repr(value)
-
-
 def _shown(value: object, longest: int = _LONGEST) -> str:
-    text = value if isinstance(value, str) else json_text(value)
+    text = text_or_json(value)
     cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest:,} more characters)"
     return plain_text(cut)

@@ -10,10 +10,10 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.evidence.score import named_kinds
+from agentic_bayes.formatting import json_text
 from agentic_bayes.reports.html.page import PageHeading, ReportFormat, report_format, write_page
 from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart, TrialFailure
-from agentic_bayes.reports.transcript import json_text
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
 

@@ -17,8 +17,7 @@ from agentic_bayes.decisions.simulate import ManyPosteriors, histograms, metric_
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.near_zero import NearZero
-from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.formatting import Metric
 from agentic_bayes.reports.junit import junit_xml
 
@@ -295,10 +294,7 @@ class TestTheTruthAtTheBar:
         for tasks, trials in ((20, 3), (20, 5), (50, 3), (50, 5)):
             rng = np.random.default_rng([7, tasks, trials])
             data = np.array([simulate_successes(rng, mu, rho, tasks, trials) for _ in range(sets)])
-            many = ManyPosteriors(
-                metric, trials, histograms(data, trials), method=Hierarchical(rho=NearZero(), pool_agents=False)
-            )
-            above = many.at_least(bar)
+            above = ManyPosteriors(metric, trials, histograms(data, trials)).at_least(bar)
             found.append((np.mean(above >= 0.95), np.mean(above <= 0.05)))
         return np.array(found)
 

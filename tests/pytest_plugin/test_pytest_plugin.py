@@ -368,12 +368,14 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("arguments", BAD)
-def test_bad_arguments_are_refused_before_anything_runs(run, arguments):
+def test_bad_arguments_are_refused_before_anything_runs(installed):
     """A marker that asks something impossible is an error of collection that says what is allowed."""
-    done = run(f"@agentic({arguments})\ndef test_it():\n    pass\n" + PLAIN)
-    assert f"@pytest.mark.agentic of test_agent.py::test_it: {BAD[arguments]}" in done.output
-    assert (done.code, counts(done)) == (pytest.ExitCode.INTERRUPTED, {"errors": 1})
+    texts = [f"@agentic({arguments})\ndef test_it():\n    pass\n" for arguments in BAD]
+    installed.makepyfile(**{f"test_{i}": HEAD + text + PLAIN for i, text in enumerate(texts)})
+    done = installed.runpytest_inprocess()
+    for i, wrong in enumerate(BAD.values()):
+        assert f"@pytest.mark.agentic of test_{i}.py::test_it: {wrong}" in done.stdout.str()
+    assert (done.ret, done.parseoutcomes()) == (pytest.ExitCode.INTERRUPTED, {"errors": len(BAD)})
 
 
 def test_numbers_of_numpy_are_numbers(run):

@@ -136,18 +136,6 @@ def read(tmp_path):
     return run
 
 
-@pytest.fixture
-def problems(read):
-    """The problems of these bytes, as (place, field, message)."""
-
-    def run(data, **options):
-        with pytest.raises(RecordsError, match="problem") as error:
-            read(data, **options)
-        return [(p.where, p.field, p.message) for p in error.value.problems]
-
-    return run
-
-
 def test_a_zip_log_and_a_json_log_of_the_same_run_give_equal_records(read):
     """However the log is packed, and whatever the file is called."""
     expected = read(as_json(SAMPLES))

@@ -1,8 +1,6 @@
 """LangChain messages: objects and all their dumps give the same records, and back again the same calls."""
 
-import copy
 import json
-import warnings
 
 import pytest
 from cuts import STEPS, cuts
@@ -20,6 +18,7 @@ from langchain_core.messages import (
     ToolMessage,
     messages_to_dict,
 )
+from places import places_in, put
 from strategies import json_objects, json_values, reduced, text
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
@@ -109,28 +108,6 @@ def load(tmp_path):
             data if isinstance(data, bytes) else (data if isinstance(data, str) else json.dumps(data)).encode()
         )
         return [dumped(one) for one in read_conversations(path, agent="v1", **options)]
-
-    return run
-
-
-@pytest.fixture
-def tried(load):
-    """The records, or None where they were refused; nothing else may happen."""
-
-    def run(data, **options):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulRecords)
-            try:
-                found = load(data, **options)
-            except RecordsError as error:
-                problems, text = error.problems, str(error)
-            else:
-                assert found
-                return found
-        assert problems
-        assert all(problem.message for problem in problems)
-        assert text.encode()
-        return None
 
     return run
 
@@ -395,24 +372,6 @@ def test_lines_cut_anywhere_are_refused_or_lose_whole_lines_only(tried, step):
     ends = {at for at in range(len(data) + 1) if data[at : at + 1] in (b"\n", b"") or data[at - 1 : at] == b"\n"}
     assert not any(tried(data[:end], format="langchain") for end in cuts(data, step) if end not in ends)
     assert tried(data) == tried(data[:-1]) != tried(data[: data.index(b"\n")])
-
-
-def places_in(value, path=()):
-    """Every place in a value."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from places_in(item, (*path, key))
-
-
-def put(data, place, value):
-    """A copy with another value at a place."""
-    data = copy.deepcopy(data)
-    target = data
-    for key in place[:-1]:
-        target = target[key]
-    target[place[-1]] = value
-    return data
 
 
 PLACES = [(form, place) for form, dump in DUMPS.items() for place in places_in(dump) if place]

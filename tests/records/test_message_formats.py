@@ -20,6 +20,7 @@ from dialogues import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from places import places_in
 from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
@@ -28,19 +29,6 @@ from agentic_bayes.records.read import read_conversations
 FILES = Path(__file__).parent / "files"
 
 quick = settings(max_examples=reduced(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture
-def load(tmp_path):
-    """The conversations of a value written as JSON, or of several as JSON Lines."""
-
-    def run(value, *, lines=False, **options):
-        path = tmp_path / "log.json"
-        text = "\n".join(map(json.dumps, value)) if lines else json.dumps(value)
-        path.write_text(text, encoding="utf-8")
-        return list(read_conversations(path, **options))
-
-    return run
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -342,13 +330,6 @@ def test_both_halves_of_a_batch_are_joined(tmp_path, tool, asked, replied):
         (tmp_path / "results.jsonl").write_text(text, "utf-8")
         with pytest.raises(RecordsError, match=message):
             read_conversations([FILES / tool / asked, tmp_path / "results.jsonl"])
-
-
-def places_in(value, path=()):
-    """Every place in a value."""
-    yield path
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from places_in(item, (*path, key))
 
 
 ODD = st.sampled_from(

@@ -1,18 +1,17 @@
 """Logs of OpenAI messages: all their layouts give the same records, and whatever is done to one, nothing is lost."""
 
-import copy
 import gzip
 import json
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 from cuts import STEPS, cuts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from places import places_in, put
 from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
@@ -109,28 +108,6 @@ def load(tmp_path):
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         found = read_conversations(path, **options)
         return [one.model_dump(mode="json", exclude_unset=True) for one in found]
-
-    return run
-
-
-@pytest.fixture
-def tried(load):
-    """The records, or None where they were refused; nothing else may happen."""
-
-    def run(data, **options):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulRecords)
-            try:
-                found = load(data, **options)
-            except RecordsError as error:
-                problems, text = error.problems, str(error)
-            else:
-                assert found
-                return found
-        assert problems
-        assert all(problem.message for problem in problems)
-        assert text.encode()
-        return None
 
     return run
 
@@ -583,24 +560,6 @@ def test_lines_cut_anywhere_are_refused_or_lose_whole_lines_only(tried, step):
         if end not in ends:
             assert tried(data[:end], format="openai") is None
     assert tried(data) == tried(data[:-1]) == [RECORD]
-
-
-def places_in(value, path=()):
-    """Every place in a value."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from places_in(item, (*path, key))
-
-
-def put(data, place, value):
-    """A copy with another value at a place."""
-    data = copy.deepcopy(data)
-    target = data
-    for key in place[:-1]:
-        target = target[key]
-    target[place[-1]] = value
-    return data
 
 
 WHOLE = {

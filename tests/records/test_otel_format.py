@@ -230,18 +230,6 @@ def read(tmp_path):
     return run
 
 
-@pytest.fixture
-def problems(read):
-    """The problems of these documents, as (place, field, message)."""
-
-    def run(*documents, **options):
-        with pytest.raises(RecordsError, match="problem") as error:
-            read(*documents, **options)
-        return [(p.where, p.field, p.message) for p in error.value.problems]
-
-    return run
-
-
 def test_a_trace_is_a_turn_with_each_call_once(read):
     """The calls are told by models, by the messages that repeat them, and by the tools themselves."""
     (found,) = read(exported(current(as_text=True)))

@@ -1,6 +1,5 @@
 """tau-bench and tau2 results: published numbers, oddities, errors that are not the agent's, and broken files."""
 
-import copy
 import gzip
 import itertools
 import json
@@ -11,6 +10,7 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from places import places_in, put
 from strategies import reduced
 
 import agentic_bayes as ab
@@ -509,25 +509,6 @@ def test_results_without_a_call_are_said(read):
 VALID = {"tau-bench": [attempt(trial=0), attempt(trial=1)], "tau2": results(simulation("1"), simulation("2"))}
 
 
-def places(value, path=()):
-    """Every place in a document."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from places(item, (*path, key))
-
-
-def replaced(value, path, new):
-    if not path:
-        return new
-    value = copy.deepcopy(value)
-    inner = value
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = new
-    return value
-
-
 ODD = [None, 5, -1, "x", "", [], {}, True, [None], {"a": 1}, "\ud800", 1e400]
 
 
@@ -536,9 +517,9 @@ ODD = [None, 5, -1, "x", "", [], {}, True, [None], {"a": 1}, "\ud800", 1e400]
 def test_any_wrong_value_is_reported_or_harmless(read, name, every):
     """Each value of a file replaced by odd ones: a `RecordsError`, or both attempts; never anything else."""
     refused = 0
-    for number, path in enumerate(places(VALID[name])):
+    for number, path in enumerate(places_in(VALID[name])):
         for odd in ODD[number % every :: every]:
-            text = json.dumps(replaced(VALID[name], path, odd)).encode()
+            text = json.dumps(put(VALID[name], path, odd)).encode()
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ab.errors.DoubtfulRecords)
@@ -642,7 +623,7 @@ def test_duplicates_are_refused(read):
 def test_what_is_wrong_with_tasks_is_a_problem_of_the_file_said_once(read, path, value, field, message, tasks_first):
     """All simulations depend on them: a task that cannot be read is not the same as one that expects nothing."""
     whole = json.loads(json.dumps(results(simulation("1"), simulation("1", trial=1), simulation("2"))))
-    broken = replaced({**whole, "simulation_index": []}, path, value)
+    broken = put({**whole, "simulation_index": []}, path, value)
     if not tasks_first:
         broken = dict(reversed(broken.items()))
     with pytest.raises(ab.errors.RecordsError, match="1 problem") as caught:

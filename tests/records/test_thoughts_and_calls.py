@@ -10,7 +10,6 @@ from strategies import reduced
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.records.model import Conversation, Interaction
-from agentic_bayes.records.read import read_conversations
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.thoughts import split_thoughts
 
@@ -99,18 +98,6 @@ def test_thoughts_in_an_answer_that_is_given_directly_are_not_judged():
     assert Interaction.model_validate(read.model_dump(exclude_unset=True)) == read
     unfinished = Interaction(qa_id="q", query="?", assistant="<think>Paris")
     assert (unfinished.assistant, unfinished.metadata) == ("", {"reasoning": ["Paris"]})
-
-
-@pytest.fixture
-def load(tmp_path):
-    """The conversations of a value, or of a list of lines."""
-
-    def run(value, *, lines=False, **options):
-        path = tmp_path / "log.json"
-        path.write_text("\n".join(map(json.dumps, value)) if lines else json.dumps(value), encoding="utf-8")
-        return list(read_conversations(path, **options))
-
-    return run
 
 
 def called(*ids, name="weather"):

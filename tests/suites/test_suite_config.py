@@ -4,7 +4,7 @@ import pytest
 
 from agentic_bayes.errors import SuiteError
 from agentic_bayes.suites.config import json_schema, load_suite
-from agentic_bayes.suites.yaml_text import read_yaml
+from agentic_bayes.suites.reading.yaml_text import read_yaml
 
 GOOD = """
 name: demo

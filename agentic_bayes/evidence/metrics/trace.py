@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_bayes.evidence.llm.prompt import text_digest
+from agentic_bayes.formatting import text_or_json
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
 THOUGHTS, OFFERED = 'thoughts (metadata["reasoning"])', 'tools on offer (metadata["available_tools"])'
@@ -111,14 +112,14 @@ def _parts(conversation: Conversation, turn: Interaction) -> Iterator[_RecordPar
             yield _RecordPart(f"Said by the {message.get('role', '?')}", str(message.get("text", "")), kind="messages")
     for name, title in (("reasoning", "The agent's thoughts"), ("before_calls", "The agent said before its calls")):
         if thoughts := turn.metadata.get(name):
-            many = isinstance(thoughts, (list, tuple))
-            yield _RecordPart(title, "\n".join(map(_text, thoughts)) if many else _text(thoughts), essential=True)
+            texts = thoughts if isinstance(thoughts, (list, tuple)) else [thoughts]
+            yield _RecordPart(title, "\n".join(map(text_or_json, texts)), essential=True)
     if turn.agentic is not None and not turn.agentic.tools_used:
         yield _RecordPart("No tool was called", "", essential=True)
     for number, call in enumerate(turn.agentic.tools_used if turn.agentic else (), start=1):
-        result = f"\n→ {_text(call.result)}" if call.has_result else ""
+        result = f"\n→ {text_or_json(call.result)}" if call.has_result else ""
         head = f"Tool call {number}: {call.tool_name}"
-        yield _RecordPart(head, f"{_text(call.parameters)}{result}", error=_is_error(call), kind=call.tool_name)
+        yield _RecordPart(head, f"{text_or_json(call.parameters)}{result}", error=_is_error(call), kind=call.tool_name)
     if turn.error is not None:
         yield _RecordPart("Error", turn.error, essential=True)
     if turn.assistant is not None:
@@ -149,7 +150,7 @@ def _is_error(call: ToolCall) -> bool:
             result = json.loads(result)
     if isinstance(result, dict) and "error" in result:
         return bool(result["error"])
-    text = _text(result)
+    text = text_or_json(result)
     ends = f"{text[:_LOOKED_AT]} {text[-_LOOKED_AT:]}"
     return _ERROR.search(_NO_ERROR.sub(" ", ends)) is not None
 
@@ -216,12 +217,3 @@ def _shortened(text: str, longest: int) -> str:
     mark = f"[… {len(text) - longest:,} characters cut …]"
     half = max(longest - len(mark), 2) // 2
     return f"{text[:half]}{mark}{text[-half:]}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return repr(value)

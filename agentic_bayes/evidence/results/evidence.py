@@ -22,6 +22,7 @@ from agentic_bayes.evidence.results.folder import (
 )
 from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED, EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.formatting import ELLIPSIS, first_few, first_problems
 from agentic_bayes.records.agents import check_agent
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
@@ -106,33 +107,25 @@ def read_results(
     if isinstance(path, (str, Path)) and Path(path).is_dir():
         folder = results_in(Path(path))
         files = [ResultsFile.of(read_content(file, options=options), folder.format) for file in folder.files]
-        return _as_evidence(files, str(path), folder.format, options, agent, folder)
+        return as_evidence(files, str(path), folder.format, options, agent, folder)
     content = read_content(path, options=options)
     format = format_of_results(content)
     if format is None:
         known = ", ".join(known.name for known in results_formats())
-        columns = sorted(content.columns)
-        seen = ", ".join(short(name, 30) for name in columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
         raise EvidenceError(
-            f"{content.source}: not the results of a tool that is read ({known}); "
-            + (
-                f"it has {seen}. "
-                if seen
-                else "it is XML, but not JUnit's <testsuites>. "
-                if content.text
-                else "it has neither columns nor keys. "
-            )
-            + "A table is read by outcomes_from_table, conversations by read_conversations and assess"
+            f"{content.source}: not the results of a tool that is read ({known}); it {_seen(content)}. "
+            "A table is read by outcomes_from_table, conversations by read_conversations and assess"
         )
-    return as_evidence(content, format, agent=agent)
+    return as_evidence([ResultsFile.of(content, format)], content.source, format, options, agent)
 
 
-def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | None = None) -> ToolResults:
-    """The results of one file as evidence; what is wrong names the file and the tool."""
-    return _as_evidence([ResultsFile.of(content, format)], content.source, format, content.options, agent)
+def _seen(content: ResultsContent) -> str:
+    if content.columns:
+        return f"has {first_few([short(name, 30) for name in sorted(content.columns)], _SHOWN, rest=ELLIPSIS)}"
+    return "is XML, but not JUnit's <testsuites>" if content.text else "has neither columns nor keys"
 
 
-def _as_evidence(
+def as_evidence(
     files: Sequence[ResultsFile],
     source: str,
     format: ResultsFormat,
@@ -140,6 +133,7 @@ def _as_evidence(
     agent: str | None,
     folder: ResultsFolder | None = None,
 ) -> ToolResults:
+    """The results of files as evidence; what is wrong names the source and the tool."""
     try:
         return _counted_by(files, format, options, agent, folder)
     except EvidenceError as error:
@@ -169,21 +163,12 @@ def _counted_by(
     faults = [(found.place, chosen_score(found.scores, options).fault) for found in ran]
     problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
     if problems:
-        more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise EvidenceError("; ".join(problems[:_SHOWN]) + more)
-    numbers: Counter[tuple[str, str]] = Counter()
-    rows = []
-    for found in trials:
-        place = str(found.agent), found.task
-        rows.append(_row(found, place, numbers[place], options, format.name))
-        numbers[place] += 1
-    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
-    if told and all(row.answer_score is None for row in rows):
-        raise EvidenceError(f"nothing is scored: {told[0]}")
+        raise EvidenceError(first_problems(problems, _SHOWN))
+    rows = _rows(trials, options, format.name)
     taken = {**format.taken, "score": name, **{role: f"{path} (fields)" for role, path in options.fields.items()}}
     if agent is not None or unnamed:
         names = sorted({str(found.agent) for found in trials})
-        taken |= {"agent": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")}
+        taken |= {"agent": first_few(names, _SHOWN, rest=ELLIPSIS)}
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
     files_read = "" if folder is None else f"{folder}; "
     own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
@@ -215,6 +200,20 @@ def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadO
         graders={metric: f"{tool}: {metric}" for metric in metrics},
         metadata=kept_metadata(found.metadata),
     )
+
+
+def _rows(trials: Sequence[ResultTrial], options: ReadOptions, tool: str) -> list[EvidenceRow]:
+    """One row per trial; at least one must be scored, unless all crashed."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    rows = []
+    for found in trials:
+        place = str(found.agent), found.task
+        rows.append(_row(found, place, numbers[place], options, tool))
+        numbers[place] += 1
+    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
+    if told and all(row.answer_score is None for row in rows):
+        raise EvidenceError(f"nothing is scored: {told[0]}")
+    return rows
 
 
 def _only_score(trials: Sequence[ResultTrial]) -> str:

@@ -14,7 +14,7 @@ from agentic_bayes.errors import DoubtfulRecords, EvidenceError
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, first_text
 from agentic_bayes.evidence.results.detection import read_content, results_format_of, results_formats
 from agentic_bayes.evidence.table import whole_number
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import first_few, plural
 from agentic_bayes.records.agents import MOST_ALONE, file_agents
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import identity_from
@@ -89,8 +89,7 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
 
 
 def _names(folder: Path, paths: Sequence[Path]) -> str:
-    shown = ", ".join(str(path.relative_to(folder)) for path in paths[:_SHOWN])
-    return shown + (f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else "")
+    return first_few([str(path.relative_to(folder)) for path in paths], _SHOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from agentic_bayes.evidence.tools.arguments import ArgumentDifference
 from agentic_bayes.evidence.tools.call_rule import CallRule
 from agentic_bayes.evidence.tools.matching import Pair, longest_in_order, match_calls
+from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.model import Interaction, ToolCall
 
 
@@ -161,15 +162,11 @@ def _in_order(calls: Sequence[ToolCall]) -> list[ToolCall]:
 
 
 def _shown(call: ToolCall) -> str:
-    return _cut(f"{call.tool_name}({', '.join(f'{k}={_short(v)}' for k, v in call.parameters.items())})", 160)
+    return cut_text(f"{call.tool_name}({', '.join(f'{k}={_short(v)}' for k, v in call.parameters.items())})", 160)
 
 
 def _short(value: object) -> str:
     try:
-        return _cut(repr(value), 60)
+        return cut_text(repr(value), 60)
     except ValueError:  # whole numbers of thousands of digits have no repr
         return f"a very long {type(value).__name__}"
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"

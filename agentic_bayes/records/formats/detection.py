@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import BufferedReader
 from typing import Any, Literal, get_args
 
+from agentic_bayes.formatting import ELLIPSIS, first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats import unknown
 from agentic_bayes.records.formats.evals import tau2, tau_bench
@@ -167,7 +168,7 @@ def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
     if first.faults:  # what is wrong with its text may be why
         yield replace(first, value=NO_VALUE)
         return
-    named = ", ".join(short(key, 30) for key in list(keys)[:8]) + (", …" if len(keys) > 8 else "")
+    named = first_few([short(key, 30) for key in keys], 8, rest=ELLIPSIS)
     formats = ", ".join(name for name in FORMATS if name != "auto")
     message = f"unknown format: an object with the keys {named}"
     message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"

@@ -69,9 +69,7 @@ def _lines(text: JsonText) -> Iterator[Parsed]:
             yield one_record(text, where)
         except BrokenJson as error:
             yield broken(where, str(error))
-            text.skip_line()
-            while not error.one_line and not text.begins_line_with("{"):
-                text.skip_line()
+            text.skip_broken(one_line=error.one_line)
             continue
         if text.peek_in_line() not in ("", "\n"):
             got = short(text.ahead(60))

@@ -10,6 +10,7 @@ from io import BufferedReader
 from pathlib import PurePath
 from typing import Any
 
+from agentic_bayes.formatting import ELLIPSIS, first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.roles import named
 
@@ -62,6 +63,13 @@ _OF_TOOLS = (
     ("a table of Inspect's samples", {"sample_id", "eval_id", "epoch"}),
 )
 """Results of tools, and keys of their first object or columns of their table."""
+_OF_FORMATS = (
+    ("a LangSmith run", "langsmith", {"run_type", "inputs"}),
+    ("a Langfuse export", "langfuse", {"observations"}),
+    ("an MLflow trace", "mlflow", {"info", "data"}),
+    ("a trace of openai-agents", "agents-sdk", {"object", "span_data"}),
+)
+"""Objects that may be in a format that can be read, its name, and their keys."""
 _RESULTS = "its results are read by estimate, compare, gate and report"
 _RESULTS_LINES = ('ab.outcomes_from_results("{file}")',)
 _PHOENIX = (
@@ -71,19 +79,9 @@ _PHOENIX = (
 )
 _KNOWN = (
     *(KnownTool(what, frozenset(keys), _RESULTS, _RESULTS_LINES) for what, keys in _OF_TOOLS),
-    KnownTool(
-        "a LangSmith run",
-        frozenset({"run_type", "inputs"}),
-        'it may be read with format="langsmith" (--format langsmith)',
-    ),
-    KnownTool(
-        "a Langfuse export", frozenset({"observations"}), 'it may be read with format="langfuse" (--format langfuse)'
-    ),
-    KnownTool("an MLflow trace", frozenset({"info", "data"}), 'it may be read with format="mlflow" (--format mlflow)'),
-    KnownTool(
-        "a trace of openai-agents",
-        frozenset({"object", "span_data"}),
-        'it may be read with format="agents-sdk" (--format agents-sdk)',
+    *(
+        KnownTool(what, frozenset(keys), f'it may be read with format="{name}" (--format {name})')
+        for what, name, keys in _OF_FORMATS
     ),
     KnownTool(
         "messages of Pydantic AI",
@@ -211,7 +209,7 @@ def _as_table(columns: Sequence[str], name: str) -> str:
     """The command that reads a table with these columns."""
     chosen = _chosen(columns)
     pairs = ",".join(f"{role}={column or '…'}" for role, column in chosen.items() if column or role != "agent")
-    shown = ", ".join(short(column, 30) for column in columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
+    shown = first_few([short(column, 30) for column in columns], _SHOWN, rest=ELLIPSIS)
     return f"agentic-bayes estimate {PurePath(name).name} --columns {pairs} (its columns: {shown})"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentic_bayes.formatting import ELLIPSIS, first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.thoughts import REASONING, split_thoughts
@@ -78,8 +79,14 @@ def chat_call(call: Fields) -> ChatCall:
     return ChatCall(name or "?", arguments, call.identity("id"))
 
 
-def tool_message(result: Any, answers: str | None, tool: str | None = None) -> Message:
+def failure(content: Any) -> dict[str, Any]:
+    """What is recorded as the result of a call that failed."""
+    return {"status": "error", "content": content}
+
+
+def tool_message(result: Any, answers: str | None, tool: str | None = None, *, failed: bool = False) -> Message:
     """The result of a call as a message."""
+    result = failure(result) if failed else result
     if isinstance(result, str):
         return Message("tool", result, answers=answers, tool=tool)
     return Message("tool", answers=answers, tool=tool, result=result)
@@ -147,9 +154,9 @@ def paragraphs(texts: Iterable[str]) -> str:
     return "\n\n".join(filter(str.strip, every)) or "".join(every)
 
 
-def system_text(messages: Iterable[Message]) -> str:
-    """The system messages of a chat."""
-    return "\n\n".join(message.text for message in messages if message.role == "system" and message.text.strip())
+def said_by(role: Role, messages: Iterable[Message]) -> str:
+    """The messages of one speaker, as paragraphs without blank ones."""
+    return "\n\n".join(message.text for message in messages if message.role == role and message.text.strip())
 
 
 def opening(messages: Iterable[Message]) -> str:
@@ -183,9 +190,8 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     metadata: dict[str, Any] = {"before_calls": before} if before else {}
     if turn.thoughts:
         metadata[REASONING] = turn.thoughts
-    taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
-    if taken or given:
-        metadata["tokens"] = {"input": taken, "output": given}
+    if tokens := token_totals(message.tokens for message in messages):
+        metadata["tokens"] = tokens
     if orphans:
         metadata[ORPHANS] = orphans
     return {
@@ -198,6 +204,13 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     }
 
 
+def token_totals(tokens: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """The sums of input and of output tokens; empty if the log has none."""
+    each = list(tokens)
+    totals = {side: sum(one[place] for one in each) for place, side in enumerate(("input", "output"))}
+    return totals if any(totals.values()) else {}
+
+
 def _ended_by(messages: Sequence[Message]) -> str | None:
     """The error that ended a turn; one after which the agent went on did not."""
     for message in reversed(messages):
@@ -208,7 +221,7 @@ def _ended_by(messages: Sequence[Message]) -> str | None:
 
 def unanswered(names: Sequence[str]) -> str:
     """Which calls wait for a result."""
-    shown = ", ".join(short(name, 30) for name in names[:3]) + (", …" if len(names) > 3 else "")
+    shown = first_few([short(name, 30) for name in names], 3, rest=ELLIPSIS)
     return f"{'a call' if len(names) == 1 else 'calls'} of {shown} had no result yet"
 
 

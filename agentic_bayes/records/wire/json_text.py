@@ -198,9 +198,15 @@ class JsonText:
                 return
         self._move(end + 1)
 
-    def begins_line_with(self, character: str) -> bool:
-        """Whether this character or the end of the text comes next."""
-        return (self._at >= len(self._text) and not self._more()) or self._text.startswith(character, self._at)
+    def skip_broken(self, *, one_line: bool) -> None:
+        """Skip the rest of the line and, unless the broken value is `one_line`, the lines that begin no object."""
+        self.skip_line()
+        while not (one_line or self._begins_object()):
+            self.skip_line()
+
+    def _begins_object(self) -> bool:
+        """Whether an object or the end of the text comes next."""
+        return (self._at >= len(self._text) and not self._more()) or self._text.startswith("{", self._at)
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -334,9 +340,7 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPar
             yield JsonPart(document, where or f"line {text.line}", (), faults=(("", message),))
             if first == "[":
                 return
-            text.skip_line()
-            while not error.one_line and not text.begins_line_with("{"):
-                text.skip_line()
+            text.skip_broken(one_line=error.one_line)
             continue
         yield JsonPart(document, where, (), [] if first == "[" else {})
         if text.peek_in_line() not in ("", "\n"):

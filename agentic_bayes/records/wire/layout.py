@@ -54,11 +54,15 @@ class Shape:
     marks: set[str] = field(default_factory=set)
 
     @property
+    def record(self) -> dict[str, Any]:
+        """The first record, as far as it is known: the first item of a list, or the first object."""
+        return self.item if isinstance(self.item, dict) else self.values
+
+    @property
     def record_keys(self) -> set[str]:
-        """Keys of a record: the first item of a list, or the first object."""
+        """Keys of the first record."""
         if self.is_list:
-            item = self.item if isinstance(self.item, dict) else {}
-            return {key for key in item if not _is_no_conversation(key, item[key])}
+            return {key for key, value in self.record.items() if not _is_no_conversation(key, value)}
         return self.keys
 
     def take(self, part: JsonPart) -> None:

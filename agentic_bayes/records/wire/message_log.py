@@ -14,7 +14,7 @@ from itertools import chain, islice, takewhile
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
-from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, system_text, turns
+from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -154,6 +154,11 @@ class Dialect:
     unwrap: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: {}
 
 
+def has_role(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a message: it names its speaker and holds no messages."""
+    return "messages" not in value and "role" in value
+
+
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
     """Whether a file of this shape holds messages that `is_message` recognises."""
     if shape.record_keys & FOREIGN:
@@ -266,30 +271,24 @@ class _ConversationInProgress:
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
-        asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
-        before = len(self.logs[asked].messages) if asked else 0
-        if asked is not None:
-            self.dialect.reply(about, self.logs[asked])
-        replied = asked is not None and len(self.logs[asked].messages) > before
-        replaced = self.dialect.instead if "messages" in self.found else frozenset()
-        logs = [log for name, log in self.logs.items() if name not in replaced]
+        replied = self._take_reply(about)
+        ignored = self.dialect.instead & self.found if "messages" in self.found else frozenset()
+        logs = [log for name, log in self.logs.items() if name not in ignored]
         messages = [message for log in logs for message in log.messages]
-        doubts = [doubt for log in logs for doubt in log.doubts]
-        doubts += [
-            (name, f"{name} was ignored because the record has messages")
-            for name in self.logs
-            if name in replaced & self.found
-        ]
         half = self.dialect.half(self.about, self.found)
         if half is not None and not any(message.role == "user" for message in messages):
             faults.add(*half)
-        elif not self.found & (self.dialect.instead | {"messages"}):
+        elif not self._asked:
             faults.add(("messages",), f"must be given, got {got}")
         failure = self.dialect.failure(about) if "messages" not in self.found else None
         model = next((log.model for log in logs if log.model), None)
         record = _record(messages, about, self.dialect.name, failure, model, self.options)
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
+        doubts = [doubt for log in logs for doubt in log.doubts]
+        doubts += [
+            (name, f"{name} was ignored because the record has messages") for name in self.logs if name in ignored
+        ]
         doubts += doubts_of(record["conversation"])
         doubts += early_calls(messages)
         doubts += [] if replied else _unread(about, record["conversation"])
@@ -297,6 +296,19 @@ class _ConversationInProgress:
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
         return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=self._raw())
+
+    @property
+    def _asked(self) -> list[MessageLog]:
+        """The logs of the sections that may hold the user's messages, of those that are given."""
+        return [log for name, log in self.logs.items() if name in self.found & {*self.dialect.instead, "messages"}]
+
+    def _take_reply(self, about: Fields) -> bool:
+        """Add the answer if another member than those with messages holds it; whether there is one."""
+        if not (asked := self._asked):
+            return False
+        before = len(asked[0].messages)
+        self.dialect.reply(about, asked[0])
+        return len(asked[0].messages) > before
 
 
 def _record(
@@ -327,7 +339,7 @@ def _record(
         "assistant_id": _first(places, ("assistant_id", "agent", "agent_id"), Fields.name),
         "task_id": _first(places, ("task_id",), Fields.name),
         "trial": _first(places, ("trial",), Fields.whole),
-        "context": system_text(messages),
+        "context": said_by("system", messages),
         "conversation": conversation,
         "recorded_score": score,
         "metadata": {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, did_you_mean
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.unpacking import RATIO
 
@@ -106,10 +107,8 @@ def _what_is_there(objects: list[Any], path: str) -> str:
         for one in objects:
             value = at_path(one, place)
             if isinstance(value, Mapping):
-                keys = [short(key, 30) for key in list(value)[:_MOST_KEYS]]
-                more = f" and {len(value) - len(keys)} more" if len(value) > len(keys) else ""
-                where = f"in {place} " if place else ""
-                return f"{where}{', '.join(keys) or 'nothing'}{more}"
+                keys = first_few([short(key, 30) for key in value], _MOST_KEYS)
+                return f"in {place} {keys or 'nothing'}" if place else keys or "nothing"
             if value is not NOTHING and place:
                 return f"{short(value)} at {place}"
     return "nothing"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
 
@@ -73,12 +74,17 @@ def rated(value: Any, name: str, options: ReadOptions) -> ChosenScore:
         given = value is not None and value != ""
         wrong = f"is not a number or a label: {short(value)}" if given and number is None else "is null or NaN"
         return ChosenScore(reason=f"score {short(name)} {wrong}", name=name)
-    if isinstance(value, bool) or (isinstance(value, str) and value.strip().lower() in LABELS):
+    if is_label(value):
         return ChosenScore(number, name=name)
     try:
         return ChosenScore(on_scale(number, options.scale), name=name)
     except ValueError as error:
         return ChosenScore(fault=f"score {short(name)} {error}" if name else str(error), name=name)
+
+
+def is_label(value: Any) -> bool:
+    """Whether a score is a boolean or a text of `LABELS`, which are in [0, 1] on any scale."""
+    return isinstance(value, bool) or (isinstance(value, str) and value.strip().lower() in LABELS)
 
 
 def as_number(value: Any) -> float | None:
@@ -105,8 +111,7 @@ def on_scale(number: float, scale: tuple[float, float] | None) -> float:
 
 
 def _names(scores: Mapping[str, Any]) -> str:
-    shown = ", ".join(short(name, 30) for name in list(scores)[:_SHOWN])
-    return shown + (f" and {len(scores) - _SHOWN} more" if len(scores) > _SHOWN else "")
+    return first_few([short(name, 30) for name in scores], _SHOWN)
 
 
 def _ways(name: object) -> str:

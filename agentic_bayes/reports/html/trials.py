@@ -13,12 +13,12 @@ from agentic_bayes.evidence.recorded import RecordedJudge
 from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow
 from agentic_bayes.evidence.score import Score, named_kinds
 from agentic_bayes.evidence.tools.diagnostics import tool_failures
+from agentic_bayes.formatting import json_text
 from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, TrialVerdict, metric_threshold
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 from agentic_bayes.records.spent import Spent, all_spent
-from agentic_bayes.reports.transcript import json_text
 
 PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
 TranscriptPart = tuple[str, ...]  # (one of PARTS, text), or ("other", text, who said it)

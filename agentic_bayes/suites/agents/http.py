@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import AgentError, InvalidArgument, did_you_mean
+from agentic_bayes.formatting import text_or_json
 from agentic_bayes.records.base import Json, Record, Text, field_of, problem_at, short
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.agents import reply
@@ -261,7 +262,7 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
 def _in_text(template: str, values: Mapping[str, Any], quoted: Callable[[str], str] = str) -> str:
     def written(placeholder: re.Match[str]) -> str:
         value = _value(placeholder[1], values)
-        return quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        return quoted(text_or_json(value))
 
     return _PLACEHOLDER.sub(written, template)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from places import places_in, put
 
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError
@@ -12,6 +13,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.results.detection import format_of_results, of_rows, read_content
 from agentic_bayes.evidence.results.evidence import as_evidence, evidence_from_results
+from agentic_bayes.evidence.results.folder import ResultsFile
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.reports.junit import junit_xml
@@ -45,7 +47,9 @@ def of_json(value, path="file.json"):
     content = of_rows(str(path), rows)
     content = content if isinstance(value, list) else type(content)(content.source, value, rows, content.columns)
     format = format_of_results(content)
-    return None if format is None else as_evidence(content, format).evidence
+    if format is None:
+        return None
+    return as_evidence([ResultsFile.of(content, format)], content.source, format, content.options, None).evidence
 
 
 def recognised(path):
@@ -267,23 +271,6 @@ def test_hostile_and_broken_xml_is_refused(tmp_path, text, message):
         evidence_from_results(path)
 
 
-def places(value, at=()):
-    """Every place in a JSON value."""
-    yield at
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in inside:
-        yield from places(part, (*at, key))
-
-
-def changed(value, at, to):
-    """The value with another at a place."""
-    if not at:
-        return to
-    copied = value.copy()
-    copied[at[0]] = changed(value[at[0]], at[1:], to)
-    return copied
-
-
 @pytest.mark.parametrize(
     "path",
     [ARITH, SWE_RUN, SWE_INSTANCE, EVALPLUS, BFCL, HARBOR.parent / "oslo__a1b2c3d/result.json"],
@@ -293,11 +280,11 @@ def changed(value, at, to):
 def test_a_misshapen_file_is_read_or_refused_never_a_traceback(path, other):
     """Whatever is put in any place: evidence, a message of our own, or a file of no tool."""
     value = one_line_each(path) if path in (ARITH, BFCL) else json.loads(path.read_text("utf-8"))
-    for at in places(value):
+    for at in places_in(value):
         if not 0 < len(at) < 6:
             continue
         try:
-            found = of_json(changed(value, at, other), path)
+            found = of_json(put(value, at, other), path)
         except EvidenceError as error:
             assert str(error).startswith(str(path))  # noqa: PT017
         else:

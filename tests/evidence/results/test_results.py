@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import places_in
 from strategies import reduced
 from typer.testing import CliRunner
 
@@ -159,21 +160,13 @@ def test_a_reader_of_another_package_is_used(tmp_path, monkeypatch):
     detection.results_formats.cache_clear()
 
 
-def places(value, path=()):
-    """Every place inside a JSON value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (*path, key)
-        yield from places(item, (*path, key))
-
-
 WHOLE = {
     name: json.loads((FILES / name).read_text())
     for name in ("promptfoo.json", "pydantic_evals_report.json", "deepeval_result.json")
 }
 WHOLE_PYDANTIC = WHOLE["pydantic_evals_report.json"]
 WHOLE["promptfoo.json"]["results"]["results"] = WHOLE["promptfoo.json"]["results"]["results"][:2]
-PLACES = {name: list(places(value)) for name, value in WHOLE.items()}
+PLACES = {name: list(places_in(value))[1:] for name, value in WHOLE.items()}
 WRONG = st.sampled_from([None, [], {}, "", "x", -1, 2.5, True, [None], {"a": {}}, [[]], "nan", float("nan"), 10**400])
 
 

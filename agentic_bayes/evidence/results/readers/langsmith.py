@@ -31,9 +31,5 @@ FORMAT = ResultsFormat(
     name="langsmith",
     recognises=_recognises,
     trials=_trials,
-    taken={
-        "task": "example_id",
-        "trial": "repetitions of one example, in order",
-        "error": "error",
-    },
+    taken={"task": "example_id", "trial": "repetitions of one example, in order", "error": "error"},
 )

@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results.base import (
-    ResultsContent,
-    ResultsFormat,
-    ResultTrial,
-    an_object,
-    first_text,
-    part,
-)
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, an_object, first_text, part
 from agentic_bayes.records.base import short
 
 _LISTS: dict[str, dict[str, Any]] = {

@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.tau_bench import (
     CONTROL,
@@ -26,7 +27,7 @@ from agentic_bayes.records.formats.evals.tau_bench import (
     partial,
     success,
 )
-from agentic_bayes.records.wire.chat import Message, named_call, one_turn, opening
+from agentic_bayes.records.wire.chat import Message, named_call, one_turn, opening, token_totals
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, joined, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, converted
@@ -112,8 +113,7 @@ def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
         for parsed in [*_of_file(folder / name, results.take)] or [_nothing("")]:
             yield replace(parsed, where=joined(f"{FOLDER}/{name}", parsed.where))
     if lost := sorted(results.listed - results.found):
-        shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
-        yield broken("simulation_index", f"lists simulations that are missing: {shown}")
+        yield broken("simulation_index", f"lists simulations that are missing: {first_few(lost, 3)}")
 
 
 def _of_file(path: Path, take: Callable[[Iterator[JsonPart]], Iterator[Parsed]]) -> Iterator[Parsed]:
@@ -274,7 +274,6 @@ class _Tau2Results:
             del turn["agentic"]
         expected = _expected(reward, reason, task.actions, doubts)
         complete(turn, expected, task.facts, error)
-        tokens = [m.tokens for m in messages if m.role == "assistant" and any(m.tokens)]
         cost = {side: run.number(f"{side}_cost") for side in ("agent", "user")}
         metadata = {
             "format": NAME,
@@ -283,7 +282,7 @@ class _Tau2Results:
             "termination_reason": reason,
             "reward": partial(score),
             "cost": {side: amount for side, amount in cost.items() if amount is not None},
-            "tokens": {"input": sum(t for t, _ in tokens), "output": sum(t for _, t in tokens)} if tokens else None,
+            "tokens": token_totals(message.tokens for message in messages),
             "duration": run.number("duration"),
             "started": run.text("start_time"),
             "opening": opening(messages),

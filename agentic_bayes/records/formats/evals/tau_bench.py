@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.wire.chat import Message, chat_call, one_turn, system_text
+from agentic_bayes.records.wire.chat import Message, chat_call, one_turn, said_by
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
@@ -58,7 +58,7 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
         "assistant_id": origin.agent,
         "task_id": task,
         "trial": trial,
-        "context": system_text(messages),
+        "context": said_by("system", messages),
         "conversation": [turn],
         "recorded_score": None if error else success(reward),
         "metadata": {key: content for key, content in metadata.items() if content},

@@ -12,7 +12,7 @@ from agentic_bayes.records.wire.content.blocks import CALLS, RESULT, take_blocks
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "anthropic"
 BLOCKS = CALLS | {RESULT, "redacted_thinking", "web_search_tool_result", "mcp_tool_result", "web_fetch_tool_result"}
@@ -31,7 +31,7 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if shape.record_keys & FOREIGN:
         return False
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     if unwrap(record) or is_batch_line(record):
         return True
     if "role:user" not in shape.marks and not is_reply(record):
@@ -92,23 +92,10 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         return None
     if is_batch_line(about):
         key, held = ("result", "a reply without its request") if "result" in about else ("params", "a request alone")
-        return (
-            (key,),
-            f"holds {held} (a line of Message Batches): {JOIN}",
-        )
+        return ((key,), f"holds {held} (a line of Message Batches): {JOIN}")
     return (("content",), HELD) if is_reply(about) else None
 
 
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "messages" not in value and "role" in value
-
-
 _DIALECT = Dialect(
-    NAME,
-    take_blocks,
-    _is_message,
-    {"system": "system", "messages": None},
-    reply=_take_reply,
-    half=_half,
-    unwrap=unwrap,
+    NAME, take_blocks, has_role, {"system": "system", "messages": None}, reply=_take_reply, half=_half, unwrap=unwrap
 )

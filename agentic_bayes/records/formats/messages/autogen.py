@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.chat import ChatCall, Message, named_call, tool_message
+from agentic_bayes.records.wire.chat import ChatCall, Message, failure, named_call, tool_message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -60,10 +60,9 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             log.add(Message("assistant", calls=calls, tokens=tokens), path)
         case "ToolCallExecutionEvent" | "ToolCallResultMessage":
             for result in event.mappings("content", required=True):
-                text: Any = result.text("content") or ""
-                if result.raw("is_error") is True:
-                    text = {"status": "error", "content": text}
-                log.add(tool_message(text, result.identity("call_id"), result.name("name")), result.path)
+                identity, failed = result.identity("call_id"), result.raw("is_error") is True
+                text = result.text("content") or ""
+                log.add(tool_message(text, identity, result.name("name"), failed=failed), result.path)
         case "ThoughtEvent":
             log.add_thoughts([event.text("content", required=True) or ""], path)
         case "CodeGenerationEvent":
@@ -74,7 +73,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             result = event.mapping("result", required=True)
             output: Any = result.text("output") or ""
             if result.raw("exit_code"):
-                output = {"status": "error", "content": output, "exit_code": result.raw("exit_code")}
+                output = {**failure(output), "exit_code": result.raw("exit_code")}
             log.add(tool_message(output, None, CODE), path)
         case "UserInputRequestedEvent":
             log.users.add(source)  # what this agent says next is what the user typed

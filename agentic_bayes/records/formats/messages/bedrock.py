@@ -12,7 +12,7 @@ from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "bedrock"
 MEDIA = {**{kind: kind for kind in ("image", "document", "video", "audio")}, "searchResult": "search_result"}
@@ -26,7 +26,7 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if shape.record_keys & FOREIGN:
         return False
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     return message_log.looks_like(shape, _is_ours, ("messages",)) or bool(unwrap(record)) or _reply(record) is not None
 
 
@@ -136,10 +136,6 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     return ("output",), "holds a reply without its request: add the request's `messages`"
 
 
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "messages" not in value and "role" in value
-
-
 _DIALECT = Dialect(
-    NAME, _take, _is_message, {"system": "system", "messages": None}, reply=_take_reply, half=_half, unwrap=unwrap
+    NAME, _take, has_role, {"system": "system", "messages": None}, reply=_take_reply, half=_half, unwrap=unwrap
 )

@@ -34,7 +34,7 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if shape.record_keys & FOREIGN:
         return False
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     first = shape.first.get("contents")
     inner = record.get("contents")
     ours = _is_ours(first) or (isinstance(inner, list) and bool(inner) and _is_ours(inner[0]))

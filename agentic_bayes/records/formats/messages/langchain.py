@@ -5,13 +5,14 @@ A file is a list of messages, an object with ``messages`` (a LangGraph state), o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentic_bayes.errors import Problem, RecordsError
+from agentic_bayes.formatting import text_or_json
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.messages.langgraph_states import latest_states
 from agentic_bayes.records.model import Conversation, Interaction
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.characters import readable_or_said
@@ -22,7 +23,6 @@ from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
-from agentic_bayes.records.wire.tracing.states import latest_states
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -45,12 +45,7 @@ CALL_PARTS = {
 CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta", "mcp_list_tools"})
 # how the types of parts end that are calls of tools that the provider runs itself, and their results
 OF_THE_PROVIDER = (
-    "server_tool_use",
-    "server_tool_call",
-    "server_tool_call_chunk",
-    "mcp_tool_use",
-    "tool_result",
-    "_call",
+    *("server_tool_use", "server_tool_call", "server_tool_call_chunk", "mcp_tool_use", "tool_result", "_call"),
 )
 # members of such a call that are not arguments
 ABOUT_A_CALL = frozenset({"id", "call_id", "type", "status", "index"})
@@ -154,8 +149,7 @@ def _turn(turn: Interaction, number: int) -> Iterator[BaseMessage]:
             status: Literal["success", "error"] = "success"
             if isinstance(content, dict) and content.keys() == {"status", "content"} and content["status"] == "error":
                 content, status = content["content"], "error"
-            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-            yield ToolMessage(text, tool_call_id=name, name=call.tool_name, status=status)
+            yield ToolMessage(text_or_json(content), tool_call_id=name, name=call.tool_name, status=status)
     if turn.assistant is not None:
         yield AIMessage(turn.assistant)
 
@@ -190,8 +184,8 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             _answer(body, log)
         case "tool":
             text = content_text(body, "content", required=True, doubt=log.doubt)
-            result = {"status": "error", "content": text} if body.text("status") == "error" else text
-            log.add(tool_message(result, body.identity("tool_call_id"), body.name("name")), path)
+            identity, failed = body.identity("tool_call_id"), body.text("status") == "error"
+            log.add(tool_message(text, identity, body.name("name"), failed=failed), path)
         case "function":
             text = content_text(body, "content", required=True)
             log.add(tool_message(text, None, body.name("name", required=True)), path)

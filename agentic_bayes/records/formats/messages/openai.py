@@ -54,7 +54,7 @@ def recognises(shape: Shape) -> bool:
     if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
         return False
     # also claim files with a broken first message and half conversations, to report the problem in OpenAI's terms
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     ours = "messages" in shape.record_keys or record.get("object") == "response" or bool(_unwrap(record))
     return ours or _half(record, set()) is not None
 
@@ -99,10 +99,7 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
         return body, reply.format("`messages`") + f" (got a line of the Batch API); {JOIN}"
     if "custom_id" in about and "body" in about:
-        return (
-            ("body",),
-            f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}",
-        )
+        return (("body",), f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}")
     if about.get("object") == "chat.completion.chunk":
         return ("object",), "is a piece of a streamed reply: save the whole reply, with its request's `messages`"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BufferedReader
 from typing import Any
@@ -16,7 +16,7 @@ from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog, has_role
 
 NAME = "smolagents"
 MARKS = frozenset({"role:tool-call", "role:tool-response"})
@@ -52,10 +52,6 @@ def _is_ours(value: Any) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
-
-
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "messages" not in value and "role" in value
 
 
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
@@ -129,8 +125,7 @@ def _take_response(message: Fields, text: str, log: MessageLog) -> None:
     if failed is not None:
         reason = _RETRY.sub("", text[failed.end() :]).strip()
         if open_calls or failed["id"]:
-            result = {"status": "error", "content": reason}
-            log.add(tool_message(result, (failed["id"] or "").strip() or None), message.path)
+            log.add(tool_message(reason, (failed["id"] or "").strip() or None, failed=True), message.path)
         else:
             log.add(Message("assistant", error=reason), message.path)
         return
@@ -149,4 +144,4 @@ def _take_response(message: Fields, text: str, log: MessageLog) -> None:
         log.add(Message("assistant", output[1].strip()), message.path)
 
 
-_DIALECT = Dialect(NAME, _take, _is_message, {"messages": None})
+_DIALECT = Dialect(NAME, _take, has_role, {"messages": None})

@@ -14,7 +14,7 @@ from agentic_bayes.records.wire.content.parts import content_text, part_kinds, u
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "vercel"
 ROLES = ("system", "user", "assistant", "tool", "data")
@@ -33,7 +33,7 @@ _DENIED = "output-denied"
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     if "messages" in shape.record_keys and _answers(record):
         return True
     return not shape.record_keys & FOREIGN and message_log.looks_like(shape, _is_ours, ("messages",))
@@ -180,8 +180,4 @@ def _answers(about: Mapping[str, Any]) -> list[Any]:
     return messages if isinstance(messages, list) and all(isinstance(one, dict) for one in messages) else []
 
 
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "messages" not in value and "role" in value
-
-
-_DIALECT = Dialect(NAME, _take, _is_message, {"system": "system", "messages": None}, reply=_take_reply)
+_DIALECT = Dialect(NAME, _take, has_role, {"system": "system", "messages": None}, reply=_take_reply)

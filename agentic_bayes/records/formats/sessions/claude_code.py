@@ -50,7 +50,7 @@ _INTERRUPTED = "[Request interrupted by user"
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     kind = record.get("type")
     if not isinstance(kind, str):
         return False
@@ -222,9 +222,9 @@ class _Transcript:
 
     def _user(self, line: Fields) -> None:
         session = self.session
-        if line.raw("isMeta") is True and not self._results(line.mapping("message")):
-            session.other("message of the harness")
         if line.raw("isMeta") is True:
+            if not self._results(line.mapping("message")):
+                session.other("message of the harness")
             return
         if line.raw("isCompactSummary") is True:
             session.about["compacted"] = session.about.get("compacted", 0) + 1
@@ -357,6 +357,18 @@ class _SubAgents:
             if isinstance(agent, str):
                 self.session.log.doubt((), "a sub-agent's own file is missing, so what it did is unknown")
             return
+        messages = self._read(lines)
+        did = _calls_and_results(messages)
+        self.session.log.messages[place:place] = did
+        self.waiting = {
+            other: (there + len(did) if there > place else there, text) for other, (there, text) in self.waiting.items()
+        }
+        said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+        calls = sum(len(message.calls) for message in did)
+        self.session.sub_agents.append({"asked": prompt, "answered": said[-1] if said else None, "calls": calls})
+
+    def _read(self, lines: Sequence[Mapping[str, Any]]) -> Sequence[Message]:
+        """The messages of a sub-agent, whose own sub-agents are among those known here."""
         inner = SessionLog(NAME, self.session.origin)
         nested = _SubAgents(inner, (), None)
         nested.logs, nested.folder, nested.opened = self.logs, self.folder, self.opened
@@ -364,21 +376,7 @@ class _SubAgents:
         for path, wrong in inner.faults:
             self.session.faults.add((), f"sub-agent, {path}: {wrong}")
         self.session.unknown |= inner.unknown
-        did = [
-            replace(message, text=message.text if message.role == "tool" else "", reasoning=(), tokens=(0, 0))
-            for message in inner.log.messages
-            if message.calls or message.role == "tool"
-        ]
-        if did:
-            spent = [message.tokens for message in inner.log.messages]
-            did[0] = replace(did[0], tokens=(sum(taken for taken, _ in spent), sum(given for _, given in spent)))
-        self.session.log.messages[place:place] = did
-        self.waiting = {
-            other: (there + len(did) if there > place else there, text) for other, (there, text) in self.waiting.items()
-        }
-        said = [message.text for message in inner.log.messages if message.role == "assistant" and message.text.strip()]
-        calls = sum(len(message.calls) for message in did)
-        self.session.sub_agents.append({"asked": prompt, "answered": said[-1] if said else None, "calls": calls})
+        return inner.log.messages
 
     def finish(self) -> None:
         """Say what was left over."""
@@ -407,6 +405,19 @@ class _SubAgents:
             return None
         self.opened.add(str(agent))
         return self.session.objects_in(path)
+
+
+def _calls_and_results(messages: Sequence[Message]) -> list[Message]:
+    """The calls of a sub-agent and their results; the first has the tokens of all its messages."""
+    did = [
+        replace(message, text=message.text if message.role == "tool" else "", reasoning=(), tokens=(0, 0))
+        for message in messages
+        if message.calls or message.role == "tool"
+    ]
+    if did:
+        taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
+        did[0] = replace(did[0], tokens=(taken, given))
+    return did
 
 
 def _folder_of(name: str) -> Path:

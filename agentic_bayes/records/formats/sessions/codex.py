@@ -11,7 +11,7 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
-from agentic_bayes.records.wire.chat import ChatCall, Message, tool_message
+from agentic_bayes.records.wire.chat import ChatCall, Message, failure, tool_message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -33,7 +33,7 @@ _NO_DIALOGUE = frozenset({"compaction", "context_compaction", "compaction_summar
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     kind = str(record.get("type"))
     if kind in _ROLLOUT and "payload" in record:
         return True
@@ -201,8 +201,7 @@ def _output(item: Fields) -> Any:
     """The result of a call: text, an object with text and whether the call succeeded, or parts."""
     output = item.raw("output") if "output" in item else item.raw("tools")
     if isinstance(output, dict) and "content" in output:
-        failed = output.get("success") is False
-        return {"status": "error", "content": output["content"]} if failed else output["content"]
+        return failure(output["content"]) if output.get("success") is False else output["content"]
     if isinstance(output, list) and all(isinstance(part, dict) and "text" in part for part in output):
         return "".join(str(part["text"]) for part in output)
     return "" if output is None else output
@@ -265,8 +264,7 @@ def _take_exec_item(item: Fields, session: SessionLog, where: str) -> None:
             session.add(tool_message({key: item.raw(key) for key in given if key in item}, identity))
     elif kind == "mcp_tool_call":
         session.add(Message("assistant", calls=[ChatCall(*_exec_call(item), identity)]))
-        failed = item.raw("error")
-        result = {"status": "error", "content": failed} if failed else item.raw("result")
+        result = failure(item.raw("error")) if item.raw("error") else item.raw("result")
         session.add(tool_message("" if result is None else result, identity))
     elif kind in ("error", "todo_list"):
         session.other(f"item {kind}")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Message, doubts_of, system_text, turns
+from agentic_bayes.records.wire.chat import Message, doubts_of, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
 from agentic_bayes.records.wire.layout import Origin
@@ -45,16 +46,7 @@ def by_harness(text: str) -> bool:
     return _HARNESS.match(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLine:
-    """One line of a file, or one item of its list."""
-
-    where: str
-    value: Any
-    faults: tuple[tuple[str, str], ...] = ()
-
-
-def session_lines(pieces: Iterator[JsonPart]) -> Iterator[SessionLine]:
+def session_lines(pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
     """The objects of a file: one per line, or the items of a list."""
     members: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []
@@ -63,11 +55,11 @@ def session_lines(pieces: Iterator[JsonPart]) -> Iterator[SessionLine]:
         match part.path:
             case ():
                 if part.faults or not is_list:
-                    yield SessionLine(part.where or "line 1", members, (*problems, *part.faults))
+                    yield Parsed(part.where or "line 1", members, (*problems, *part.faults))
                 members, problems, is_list = {}, [], False
             case (int(index),):
                 is_list = True
-                yield SessionLine(joined(part.where, f"index {index}"), part.value, part.faults)
+                yield Parsed(joined(part.where, f"index {index}"), part.value, part.faults)
             case (str(key),):
                 problems += part.inner_faults
                 if part.value is not NO_VALUE:
@@ -101,7 +93,7 @@ class SessionLog:
         """The problems found so far."""
         return self.log.faults
 
-    def line(self, line: SessionLine, file: str = "") -> Mapping[str, Any] | None:
+    def line(self, line: Parsed, file: str = "") -> Mapping[str, Any] | None:
         """The object of a line, perhaps of another file; None, with the problem noted, if it has none."""
         wrong = line.faults
         if not wrong and not isinstance(line.value, dict):
@@ -162,8 +154,7 @@ class SessionLog:
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
         for kind, places in self.unknown.items():
-            more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-            self.log.doubt((), f"a part of kind {kind} is not known and was not read ({places[0]}{more})")
+            self.log.doubt((), f"a part of kind {kind} is not known and was not read ({first_few(places, 1)})")
         doubts = (*self.log.doubts, *early_calls(self.log.messages), *doubts_of(record["conversation"]))
         yield Parsed(where, NO_VALUE if wrong else record, wrong, doubts, raw=tuple(self.raw))
 
@@ -188,7 +179,7 @@ class SessionLog:
             "assistant_id": self.origin.given_agent or self.agent or self.origin.agent,
             "task_id": self.task or session,
             "trial": self.trial,
-            "context": system_text(self.log.messages),
+            "context": said_by("system", self.log.messages),
             "conversation": conversation,
             "recorded_score": self.score,
             "metadata": {key: content for key, content in metadata.items() if content not in (None, "", {}, [])},

@@ -11,7 +11,7 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
-from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call
+from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call, tool_message
 from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -27,7 +27,7 @@ FINAL = "final_answer"
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    record = shape.item if isinstance(shape.item, dict) else shape.values
+    record = shape.record
     steps = record.get("steps")
     first = steps[0] if isinstance(steps, list) and steps else None
     return _is_step(record) or (isinstance(first, dict) and _is_step(first) and "output" in record)
@@ -99,10 +99,9 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     ids = [call.id for call in others] or ([] if calls or failed else [f"step {step.raw('step_number')}"])
     for number, identity in enumerate(ids):
         if failed is not None:
-            content: Any = {"status": "error", "content": failed}
-            session.add(Message("tool", answers=identity, result=content), step.path)
+            session.add(tool_message(failed, identity, failed=True), step.path)
         elif observed is not None:
-            session.add(Message("tool", results[number], answers=identity), step.path)
+            session.add(tool_message(results[number], identity), step.path)
     answer = final[-1].arguments.get("answer", final[-1].arguments) if final else None
     code = str(others[-1].arguments.get("code")) if others else ""
     ends = step.raw("is_final_answer") if "is_final_answer" in step else f"{FINAL}(" in code

@@ -5,6 +5,7 @@ A trace is a turn, and traces of one session are a conversation. Scores of a tra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import BufferedReader
@@ -17,14 +18,8 @@ from agentic_bayes.records.wire.json_text import Parsed
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.conversations import Traces
-from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of
-from agentic_bayes.records.wire.tracing.objects import (
-    first_object,
-    name,
-    names_in,
-    nanoseconds,
-    taken,
-)
+from agentic_bayes.records.wire.tracing.messages import SpanMessages, unpacked
+from agentic_bayes.records.wire.tracing.objects import first_object, name, names_in, nanoseconds, taken
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind, SpanNames
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
 
@@ -92,15 +87,17 @@ def _take(item: Fields, traces: Traces, *, keeps_raw: bool) -> None:
         trace.raw.append(((0, ""), {**about.value, **item.value}))
 
 
+def _key(item: Fields, key: str) -> str:
+    """The API's name of a member if the object has it, else that of the Python SDK."""
+    return key if key in item else re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key)
+
+
 def _get(item: Fields, key: str) -> Any:
-    """A member by the API's name for it, or by that of the Python SDK."""
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-    return item.raw(key) if key in item else item.raw(snake)
+    return item.raw(_key(item, key))
 
 
 def _time(item: Fields, key: str) -> int:
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-    return nanoseconds(item, key if key in item else snake)
+    return nanoseconds(item, _key(item, key))
 
 
 def _names(about: Fields) -> SpanNames:
@@ -117,9 +114,8 @@ def _names(about: Fields) -> SpanNames:
 def _root(about: Fields, identity: str) -> Span | None:
     """The trace itself as the outermost step, if it says what went in and came out or has scores."""
     span = Span(identity, f"trace {identity}", begin=_time(about, "timestamp"), kind="step")
-    take_step(
-        span, _unpacked(about.raw("input")), _unpacked(about.raw("output")), SpanMessages(about.faults, span.unknown)
-    )
+    messages = SpanMessages(about.faults, span.unknown)
+    take_step(span, unpacked(about.raw("input")), unpacked(about.raw("output")), messages)
     for one in about.mappings("scores"):
         text = _get(one, "stringValue")
         typed = _get(one, "dataType")
@@ -147,7 +143,7 @@ def _span(item: Fields, trace: str) -> Span | None:
     if item.raw("level") == "ERROR":
         span.error = str(_get(item, "statusMessage") or "the observation ended with level ERROR")[:500]
     messages = SpanMessages(item.faults, span.unknown)
-    given, returned = _unpacked(item.raw("input")), _unpacked(item.raw("output"))
+    given, returned = unpacked(item.raw("input")), unpacked(item.raw("output"))
     if span.kind == "tool":
         take_call(span, item.name("name"), given, returned, None, messages)
     else:
@@ -160,12 +156,6 @@ def _span(item: Fields, trace: str) -> Span | None:
         span.tokens = _usage(item)
         span.tools = offered_tools(given.get("tools") if isinstance(given, dict) else None)
     return span
-
-
-def _unpacked(value: Any) -> Any:
-    """An input or output, which some exports keep as JSON text."""
-    found = json_of(value) if isinstance(value, str) else None
-    return value if found is None else found
 
 
 def _usage(item: Fields) -> tuple[int, int]:

@@ -32,8 +32,8 @@ def recognises(shape: Shape) -> bool:
         subgraph = isinstance(item, list) and all(isinstance(one, str) and ":" in one for one in item)
         if subgraph or _is_mode(item) or (isinstance(item, list) and bool(item) and _is_mode(item[0])):
             return True
-    part = shape.item if shape.is_list else shape.values
-    if not isinstance(part, dict) or not (shape.is_list or shape.complete):
+    part = shape.record
+    if not (shape.is_list or shape.complete):
         return False
     if _is_part(part):
         return True

@@ -134,9 +134,8 @@ def _take_result(block: Fields, log: MessageLog) -> None:
         result: Any = content_text(block, "content", doubt=log.doubt)
     else:
         result = _without_ciphers(content)
-    if block.raw("is_error") is True:
-        result = {"status": "error", "content": result}
-    log.add(tool_message(result, block.identity("tool_use_id"), block.name("name")), block.path)
+    identity, failed = block.identity("tool_use_id"), block.raw("is_error") is True
+    log.add(tool_message(result, identity, block.name("name"), failed=failed), block.path)
 
 
 def _without_ciphers(value: Any) -> Any:

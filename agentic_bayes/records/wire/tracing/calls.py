@@ -259,7 +259,7 @@ def _wraps(arguments: dict[str, Any], one: _MergedCall) -> bool:
     values = list(inner.values())
     layer: list[Any] = [arguments]
     while layer:
-        unpacked = [json_of(item) if isinstance(item, str) else item for item in layer]
+        unpacked = [json_of(item) for item in layer]
         inside = [list(item.values()) if isinstance(item, dict) else item for item in unpacked]
         if any(item in (inner, values) for item in (*unpacked, *inside)):
             return True

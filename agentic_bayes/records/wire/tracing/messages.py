@@ -13,23 +13,17 @@ from dataclasses import replace
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import ChatCall, Message, Role, tool_message
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, failure, tool_message
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.strict_json import strict_json
 
 Path = tuple[str | int, ...]
 
 ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "environment": "tool",
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model"), "assistant"),
+    **dict.fromkeys(("tool", "function", "environment"), "tool"),
 }
 
 TEXTS = frozenset({"text", "input_text", "output_text", "summary_text"})
@@ -87,30 +81,28 @@ DRAFTS = ("choices", "candidates")
 """Members with several versions of one message: the first counts."""
 
 WRAPPERS = (
-    "messages",
-    "generations",
-    "choices",
-    "candidates",
-    "output",
-    "outputs",
-    "input",
-    "inputs",
-    "message",
-    "update",
-    "contents",
-    "content",
+    *("messages", "generations", "choices", "candidates", "output", "outputs", "input", "inputs"),
+    *("message", "update", "contents", "content"),
 )
 CONTENT = ("content", "parts", "tool_calls", "contents", "refusal", "function_call", "tool_call_id", "audio")
 SPOKEN = (*CONTENT, "invalid_tool_calls", "additional_kwargs", "reasoning_content", "reasoning", "thinking")
 """A message has one of these members, though it may be null."""
 
 
-def json_of(text: str) -> Any:
-    """The value of JSON text; None if it is not JSON or repeats a key."""
+def json_of(value: Any) -> Any:
+    """The value of JSON text, None if it is not JSON or repeats a key; a value that is not text is itself."""
+    if not isinstance(value, str):
+        return value
     try:
-        return strict_json(text, finite=False) if text.lstrip()[:1] in ("{", "[", '"') else None
+        return strict_json(value, finite=False) if value.lstrip()[:1] in ("{", "[", '"') else None
     except ValueError:
         return None
+
+
+def unpacked(value: Any) -> Any:
+    """The value of JSON text; other text, like any other value, is itself."""
+    found = json_of(value)
+    return value if found is None else found
 
 
 class SpanMessages:
@@ -123,7 +115,7 @@ class SpanMessages:
         """Messages that a convention demands: a list, or the JSON text of one."""
         if value is None or value == "":
             return []
-        found = json_of(value) if isinstance(value, str) else value
+        found = json_of(value)
         if not isinstance(found, list):
             self.faults.add(path, f"must be a list of messages, or such a list as JSON text, got {short(value)}")
             return []
@@ -132,9 +124,7 @@ class SpanMessages:
 
     def anywhere(self, value: Any, role: Role, path: Path) -> list[Message] | None:
         """The messages in a value that may hold some: None if it holds none, so that it is plain data."""
-        if isinstance(value, str):
-            value = json_of(value)
-        found = self._raw(value, 0)
+        found = self._raw(json_of(value), 0)
         if found is None:
             return None
         found = fitting(found, path, self.faults)
@@ -283,8 +273,8 @@ class SpanMessages:
                 said.add_call(self.named_call(used, call_id(used, "id"), "args", "arguments"))
             case "toolResult":
                 used = part.mapping(kind)
-                value = _failed(plain(used.raw("content")), used.raw("status") == "error")
-                said.results.append(tool_message(value, call_id(used, "toolUseId")))
+                result, failed = plain(used.raw("content")), used.raw("status") == "error"
+                said.results.append(tool_message(result, call_id(used, "toolUseId"), failed=failed))
             case "functionResponse" | "function_response":
                 used = part.mapping(kind)
                 said.results.append(tool_message(used.raw("response"), call_id(used, "id"), used.name("name")))
@@ -298,8 +288,8 @@ class SpanMessages:
                 identity, *keys = RESULTS[kind]
                 result = next((part.raw(key) for key in keys if key in part), "")
                 tool = part.raw("name") if isinstance(part.raw("name"), str) else None
-                value = _failed(plain(result), part.raw("is_error") is True)
-                said.results.append(tool_message(value, call_id(part, identity, "id"), tool))
+                failed = part.raw("is_error") is True
+                said.results.append(tool_message(plain(result), call_id(part, identity, "id"), tool, failed=failed))
             case _ if kind.endswith("_call_output"):
                 said.results.append(tool_message(plain(part.raw("output")), call_id(part, "call_id", "id")))
             case _ if kind.endswith("_call"):
@@ -347,7 +337,7 @@ class _Said:
         if role == "tool" and not self.results:
             result = content if content is not None and not isinstance(content, (str, list)) else None
             if item.raw("status") == "error" and result is None:
-                result = {"status": "error", "content": text}
+                result = failure(text)
             answers = call_id(item, "tool_call_id", "id", "toolCallId")
             return [Message("tool", text, answers=answers, tool=item.name("name"), result=result)]
         spoken = role != "tool" and (text or self.calls or self.thoughts or not self.results)
@@ -381,8 +371,7 @@ def plain(result: Any) -> Any:
     if isinstance(result, dict) and isinstance(body := _unwrapped(result), dict) and body is not result:
         return plain(body.get("content"))
     if isinstance(result, dict) and result.keys() == {"type", "value"}:  # Vercel's AI SDK
-        failed = str(result["type"]).startswith("error")
-        return {"status": "error", "content": result["value"]} if failed else plain(result["value"])
+        return failure(result["value"]) if str(result["type"]).startswith("error") else plain(result["value"])
     if not isinstance(result, list) or not result or not all(isinstance(part, dict) for part in result):
         return result
     if all(part.get("type", "text") in TEXTS and isinstance(part.get("text"), str) for part in result):
@@ -390,10 +379,6 @@ def plain(result: Any) -> Any:
     if len(result) == 1 and result[0].keys() == {"json"}:
         return result[0]["json"]
     return result
-
-
-def _failed(result: Any, failed: bool) -> Any:
-    return {"status": "error", "content": result} if failed else result
 
 
 def _unwrapped(value: Any) -> Any:

@@ -88,10 +88,9 @@ def _page_of(members: Mapping[str, Any]) -> str | None:
 
 def first_object(shape: Shape) -> Mapping[str, Any]:
     """The first object of a file, as far as it is known: the first item of its list, or that of a page."""
-    record = shape.item if shape.is_list else shape.values
-    if isinstance(record, dict) and (key := _page_of(record)) is not None:
-        record = record[key][0]
-    return record if isinstance(record, dict) else {}
+    key = _page_of(shape.record)
+    found: Mapping[str, Any] = shape.record if key is None else shape.record[key][0]
+    return found
 
 
 def nanoseconds(owner: Fields, key: str) -> int:
@@ -109,7 +108,7 @@ def nanoseconds(owner: Fields, key: str) -> int:
 
 def names_in(metadata: Any) -> SpanNames:
     """The names that a program put into metadata."""
-    given = json_of(metadata) if isinstance(metadata, str) else metadata
+    given = json_of(metadata)
     if not isinstance(given, dict):
         return SpanNames()
     found = {part: next(filter(None, (name(given.get(key)) for key in keys)), None) for part, keys in _MEMBERS.items()}

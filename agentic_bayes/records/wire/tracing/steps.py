@@ -6,7 +6,7 @@ import ast
 import json
 from typing import Any
 
-from agentic_bayes.records.wire.chat import ChatCall, Message
+from agentic_bayes.records.wire.chat import ChatCall, Message, failure
 from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of, plain, text_of
 from agentic_bayes.records.wire.tracing.spans import Span
@@ -71,14 +71,13 @@ def _arguments(value: Any) -> Any:
 
 def _result(result: Any) -> tuple[str | None, Any]:
     """A tool's result, and the id of the call that it names: some tools return a whole message."""
-    packed = json_of(result) if isinstance(result, str) else result
+    packed = json_of(result)
     if isinstance(packed, dict):
         if len(packed) == 1 and isinstance(inner := packed.get("output"), (dict, str)):
             return _result(inner)
         body = packed.get("kwargs") if packed.get("lc") and isinstance(packed.get("kwargs"), dict) else packed
         if isinstance(body, dict) and "tool_call_id" in body and "content" in body:
             identity, content = body["tool_call_id"], plain(body["content"])
-            failed = body.get("status") == "error"
-            value = {"status": "error", "content": content} if failed else content
+            value = failure(content) if body.get("status") == "error" else content
             return identity if isinstance(identity, str) and identity else None, value
     return None, packed if isinstance(packed, str) else plain(result)

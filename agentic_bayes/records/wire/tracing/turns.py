@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, Message, paragraphs, unanswered
+from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, Message, paragraphs, token_totals, unanswered
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.options import ReadOptions
 from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score
@@ -239,29 +239,21 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
     """Build a trace's turn; None if it calls no model, agent or tool."""
     trace.spans.sort(key=lambda span: span.order)
     steps = _steps(trace)
-    outer, main = steps.outer, steps.main
     if not (steps.chats or steps.agents or steps.tools):
         return None
-    several = sum(span.kind == "agent" for span in outer) > 1 and not trace.one_run
-    counts["several"] += several
     query, asking = _query(steps)
     answer = _last_said(steps)
-    questions = {user_text(span.inputs) for span in steps.asked} - {""}
-    counts["questions"] += asking in main and len(questions) > 1 and not several
-    counts["blank"] += (
-        bool(main) and answer is not None and not answer.strip() and bool((_answer(main[-1]) or "").strip())
-    )
+    _count_doubts(trace, steps, asking, answer, counts)
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
     scores = _scores(ratings)
     chosen = chosen_score({name: score["value"] for name, score in scores.items()}, options)
     calls = _calls(steps) if steps.tells_calls else None
     error = _failure(steps, answer, calls, scored=chosen.value is not None)
-    first, ends = trace.spans[0], [span.end for span in trace.spans if span.end]
     metadata = {
         "trace_id": identity,
-        "model": first_given(span.model for span in (*main, *steps.chats, *steps.agents)),
-        "tokens": _tokens(steps.chats) or _tokens(outer),
-        "seconds": (max(ends) - first.begin) / 1e9 if ends and first.begin else None,
+        "model": first_given(span.model for span in (*steps.main, *steps.chats, *steps.agents)),
+        "tokens": token_totals(s.tokens for s in steps.chats) or token_totals(s.tokens for s in steps.outer),
+        "seconds": _seconds(trace.spans),
         "messages_before": asking.before if asking else 0,
         REASONING: _thoughts(steps),
         "scores": scores,
@@ -283,10 +275,7 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
         interaction["error"] = error
     if chosen.value is not None and error is None:
         interaction["recorded_score"] = chosen.value
-    for span in trace.spans:
-        for what, times in span.unknown.items():
-            counts[f"unknown: {what}"] += times
-    ordered = (*outer, *trace.spans)
+    ordered = (*steps.outer, *trace.spans)
     names = trace.names(ordered)
     counts["tasks"] += len({one.task for one in names if one.task is not None}) > 1
     if reference := first_given(one.reference for one in names):
@@ -294,13 +283,28 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
     return TraceTurn(
         trace=identity,
         interaction=interaction,
-        system=first_given(span.system for span in (*outer, *steps.asked, *main)) or "",
+        system=first_given(span.system for span in (*steps.outer, *steps.asked, *steps.main)) or "",
         tools=_offered(trace.spans),
         names=names,
         service=first_given(trace.services.get(span.id) for span in ordered),
         raw=[one for _, one in sorted(trace.raw, key=lambda one: one[0])],
         fault=chosen.fault,
     )
+
+
+def _count_doubts(
+    trace: Trace, steps: _TraceSteps, asking: Span | None, answer: str | None, counts: Counter[str]
+) -> None:
+    """Count what is doubtful about a turn, and what of its spans was left out."""
+    several = sum(span.kind == "agent" for span in steps.outer) > 1 and not trace.one_run
+    counts["several"] += several
+    questions = {user_text(span.inputs) for span in steps.asked} - {""}
+    counts["questions"] += asking in steps.main and len(questions) > 1 and not several
+    last_said = (_answer(steps.main[-1]) or "") if steps.main else ""
+    counts["blank"] += answer is not None and not answer.strip() and bool(last_said.strip())
+    for span in trace.spans:
+        for what, times in span.unknown.items():
+            counts[f"unknown: {what}"] += times
 
 
 def _query(steps: _TraceSteps) -> tuple[str, Span | None]:
@@ -354,9 +358,10 @@ def _thoughts(steps: _TraceSteps) -> list[str]:
     return list(dict.fromkeys(thought for thought in thoughts if thought.strip()))
 
 
-def _tokens(spans: list[Span]) -> dict[str, int]:
-    taken, given = (sum(span.tokens[side] for span in spans) for side in (0, 1))
-    return {"input": taken, "output": given} if taken or given else {}
+def _seconds(spans: list[Span]) -> float | None:
+    """From the beginning of the first span to the end of the last, if both are known."""
+    ends = [span.end for span in spans if span.end]
+    return (max(ends) - spans[0].begin) / 1e9 if ends and spans[0].begin else None
 
 
 def _scores(ratings: list[Rating]) -> dict[str, dict[str, Any]]:

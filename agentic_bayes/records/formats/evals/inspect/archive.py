@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any
 
+from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.inspect.log import LEFT_OUT, InspectLog
 from agentic_bayes.records.formats.evals.inspect.samples import sample, score_values
@@ -57,7 +58,7 @@ def samples_of_zip(stream: BufferedReader, log: InspectLog) -> Iterator[Parsed]:
             _learn_scores(packed, members, whole, log)
             yield from log.header_faults()
             for name, member in members.items():
-                where = name if len(name) <= 200 else name[:199] + "…"
+                where = cut_text(name, 200)
                 if other := named_otherwise(packed, member):
                     log.found += 1
                     yield broken(where, f"must have one name, got {short(other)} in front of its data")

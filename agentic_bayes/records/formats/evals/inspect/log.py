@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentic_bayes.formatting import ELLIPSIS, first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.inspect.scores import LogScores
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
@@ -86,7 +87,7 @@ class InspectLog:
             messages.append(f"texts whose attachments are missing from the file: {self.unresolved:,}")
         messages += self.scores.doubts()
         for kind, names in self.others.items():
-            shown = ", ".join(short(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
+            shown = first_few(list(map(short, names)), 3, rest=ELLIPSIS)
             messages.append(f"members ignored because they {kind}: {len(names):,} ({shown})")
         return messages
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.inspect.log import FORMAT, InspectLog
-from agentic_bayes.records.wire.chat import ChatCall, Message, one_turn, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, one_turn, said_by
 from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed
@@ -72,7 +72,7 @@ def _conversation(value: Any, faults: Faults, log: InspectLog) -> Mapping[str, A
     messages = _messages(sample, "messages")
     asked = _messages(sample, "input") if isinstance(kept.get("input"), list) else ()
     turn = one_turn(messages, qa_id=f"{task}/{identity}")
-    turn["query"] = _said(asked) if asked else sample.text("input", required=True) or ""
+    turn["query"] = said_by("user", asked) if asked else sample.text("input", required=True) or ""
     turn["assistant"] = _answer(sample, messages)
     targets = _targets(sample)
     if targets:
@@ -109,7 +109,7 @@ def _conversation(value: Any, faults: Faults, log: InspectLog) -> Mapping[str, A
         "assistant_id": log.origin.given_agent or spec.name("model") or log.origin.own_agent,
         "task_id": f"{task}/{identity}",
         "trial": max((epoch or 1) - 1, 0),
-        "context": system_text(messages) or system_text(asked),
+        "context": said_by("system", messages) or said_by("system", asked),
         "conversation": [turn],
         "error": error,
         "recorded_score": None if error else recorded.score,
@@ -131,10 +131,6 @@ def _targets(sample: Fields) -> list[str]:
     several = isinstance(sample.raw("target"), list)
     targets = sample.texts("target") if several else [sample.text("target")]
     return [target for target in targets if target]
-
-
-def _said(messages: Any) -> str:
-    return "\n\n".join(message.text for message in messages if message.role == "user" and message.text.strip())
 
 
 def _answer(sample: Fields, messages: list[Message]) -> str:

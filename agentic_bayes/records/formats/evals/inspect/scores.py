@@ -1,4 +1,4 @@
-"""Which score counts if records have several, and which of the others become metrics."""
+"""Which score counts if the samples of an Inspect log have several, and which of the others become metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_bayes.errors import did_you_mean
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.scores import LABELS, as_number
+from agentic_bayes.records.wire.scores import as_number, is_label
 
 _SHOWN = 6
 
@@ -79,7 +79,7 @@ class LogScores:
 
     def _ends(self, value: Any) -> tuple[float, float]:
         """The scale of a value of the score that counts; labels and booleans are in [0, 1] on any scale."""
-        if self.scale is None or _is_label(value):
+        if self.scale is None or is_label(value):
             return 0.0, 1.0
         return self.scale
 
@@ -169,10 +169,6 @@ def leaves(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from leaves({f"{name}.{key}": one for key, one in inner})
         else:
             yield name, value
-
-
-def _is_label(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and value.strip().lower() in LABELS)
 
 
 def _finite(value: Any) -> float | None:

@@ -202,6 +202,6 @@ def hexadecimal(owner: Fields, key: str, *, required: bool = True) -> str | None
     return text.removeprefix("0x") if text else None
 
 
-def plain_attributes(owner: Fields, key: str = "attributes") -> dict[str, Any]:
+def plain_attributes(owner: Fields) -> dict[str, Any]:
     """Attributes that are a plain object."""
-    return dict(fitting(dict(owner.mapping(key).value), (*owner.path, key), owner.faults))
+    return dict(fitting(dict(owner.mapping("attributes").value), (*owner.path, "attributes"), owner.faults))

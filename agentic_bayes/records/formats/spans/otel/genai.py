@@ -5,18 +5,18 @@ Earlier ones are messages in events, in numbered attributes like ``gen_ai.prompt
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentic_bayes.formatting import text_or_json
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.adk import MERGED
 from agentic_bayes.records.formats.spans.otel.attributes import Event, RawSpan
 from agentic_bayes.records.wire.chat import Message, Role
 from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.offered import offered_tools
-from agentic_bayes.records.wire.tracing.messages import Path, SpanMessages, call_id, json_of
+from agentic_bayes.records.wire.tracing.messages import SpanMessages, call_id, json_of
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind
 
 _KINDS: dict[str, SpanKind] = {
@@ -25,22 +25,9 @@ _KINDS: dict[str, SpanKind] = {
     "execute_tool": "tool",
     **dict.fromkeys(
         (
-            "create_agent",
-            "execute_event_loop_cycle",
-            "embeddings",
-            "embedding",
-            "retrieval",
-            "rerank",
-            "execute_task",
-            "create_task",
-            "plan",
-            "search_memory",
-            "create_memory",
-            "update_memory",
-            "upsert_memory",
-            "delete_memory",
-            "create_memory_store",
-            "delete_memory_store",
+            *("create_agent", "execute_event_loop_cycle", "embeddings", "embedding", "retrieval", "rerank"),
+            *("execute_task", "create_task", "plan", "search_memory", "create_memory", "update_memory"),
+            *("upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store"),
         ),
         "step",
     ),
@@ -99,8 +86,7 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
         take_messages(span, raw.attributes, raw.events, messages)
         # Pydantic AI: what the run gave, be it through an output tool
         if span.kind == "agent" and (final := raw.attributes.get("final_result")) is not None:
-            text = final if isinstance(final, str) else json.dumps(final, ensure_ascii=False)
-            span.outputs = [Message("assistant", text)]
+            span.outputs = [Message("assistant", text_or_json(final))]
 
 
 def _text(attributes: Mapping[str, Any], key: str) -> str | None:
@@ -159,7 +145,7 @@ def _take_call(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
 
 def _are_drafts(output: Any) -> bool:
     """Whether a model's output is several answers: the conventions list one message per choice."""
-    listed = json_of(output) if isinstance(output, str) else output
+    listed = json_of(output)
     return isinstance(listed, list) and all(
         isinstance(one, dict) and one.get("finish_reason") == "stop" for one in listed
     )
@@ -169,20 +155,17 @@ def take_messages(span: Span, attributes: Mapping[str, Any], events: Sequence[Ev
     """Read the input and the output of a span in the first convention that has any: some programs write several."""
     details: Mapping[str, Any] = next((event.attributes for event in events if event.name == DETAILS), {})
     both = {**details, **attributes}
-    path: Path = ("attributes", "gen_ai.input.messages")
-    asked = (
-        messages.listed(both.get("gen_ai.input.messages"), "user", path)
-        or _numbered(attributes, "prompt", "user", messages)
-        or _old(attributes, events, "prompt", "user", messages)
-        or _from_events(events, messages, choices=False)
-    )
-    path = ("attributes", "gen_ai.output.messages")
-    said = (
-        messages.listed(both.get("gen_ai.output.messages"), "assistant", path)
-        or _numbered(attributes, "completion", "assistant", messages)
-        or _old(attributes, events, "completion", "assistant", messages)
-        or _from_events(events, messages, choices=True)
-    )
+
+    def first_given(key: str, older: str, role: Role) -> list[Message]:
+        return (
+            messages.listed(both.get(key), role, ("attributes", key))
+            or _numbered(attributes, older, role, messages)
+            or _old(attributes, events, older, role, messages)
+            or _from_events(events, messages, choices=role == "assistant")
+        )
+
+    asked = first_given("gen_ai.input.messages", "prompt", "user")
+    said = first_given("gen_ai.output.messages", "completion", "assistant")
     if len(said) > 1 and (
         (both.get("gen_ai.request.choice.count") or 1) != 1
         or (span.kind == "chat" and _are_drafts(both.get("gen_ai.output.messages")))
@@ -196,7 +179,7 @@ def take_messages(span: Span, attributes: Mapping[str, Any], events: Sequence[Ev
 
 def _texts(instructions: Any) -> Any:
     """System instructions as one message; they come as its parts."""
-    parsed = json_of(instructions) if isinstance(instructions, str) else instructions
+    parsed = json_of(instructions)
     if isinstance(parsed, list):
         return [{"role": "system", "parts": parsed}]
     return None if instructions is None else [{"role": "system", "content": instructions}]
@@ -233,7 +216,7 @@ def _old(
     key = f"gen_ai.{side}"
     for found in (attributes, *(event.attributes for event in events if event.name == f"gen_ai.content.{side}")):
         value = found.get(key)
-        if isinstance(value, list) or (isinstance(value, str) and isinstance(json_of(value), list)):
+        if isinstance(json_of(value), list):
             return messages.listed(value, role, ("attributes", key))
         if isinstance(value, str) and value:
             return [Message(role, value)]
@@ -247,7 +230,7 @@ def _from_events(events: Sequence[Event], messages: SpanMessages, *, choices: bo
         role = _EVENT_ROLES.get(event.name)
         body = dict(event.attributes)
         content = body.pop("gen_ai.event.content", None)
-        if isinstance(packed := json_of(content) if isinstance(content, str) else content, dict):
+        if isinstance(packed := json_of(content), dict):
             body |= packed
         if event.name == "gen_ai.choice" and choices:
             if body.get("index") not in (None, 0, "0"):

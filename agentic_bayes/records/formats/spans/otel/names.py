@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from agentic_bayes.records.wire.tracing.messages import json_of
+from agentic_bayes.records.wire.tracing.objects import name, trial
 from agentic_bayes.records.wire.tracing.spans import SpanNames
 
+_T = TypeVar("_T")
 # where programs put values of their own: our own names, plain ones, and what instrumentations pass on
 _OWN = (
     "agentic_bayes.",
@@ -46,35 +48,22 @@ def names_of(attributes: Mapping[str, Any]) -> SpanNames:
     """The names that attributes give."""
     given = dict(attributes)
     for key in _METADATA:  # an object as JSON text
-        packed = attributes.get(key)
-        unpacked = json_of(packed) if isinstance(packed, str) else packed
-        if isinstance(unpacked, dict):
+        if isinstance(unpacked := json_of(attributes.get(key)), dict):
             given |= {f"{key}.{name}": value for name, value in unpacked.items()}
     if _TELLING.isdisjoint(given):
         return _NOBODY
     return SpanNames(
-        _name(given, _AGENT), _name(given, _SESSION), _name(given, _TASK), _trial(given), _text(given, _REFERENCE)
+        agent=_first(name, given, _AGENT),
+        session=_first(name, given, _SESSION),
+        task=_first(name, given, _TASK),
+        trial=_first(trial, given, _TRIAL),
+        reference=_first(_text, given, _REFERENCE),
     )
 
 
-def _name(given: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    """The first of these that is text or a whole number."""
-    for key in keys:
-        value = given.get(key)
-        if (isinstance(value, str) and value.strip()) or (isinstance(value, int) and not isinstance(value, bool)):
-            return str(value)
-    return None
+def _first(read: Callable[[Any], _T | None], given: Mapping[str, Any], keys: Iterable[str]) -> _T | None:
+    return next((found for key in keys if (found := read(given.get(key))) is not None), None)
 
 
-def _text(given: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    return next((value for key in keys if isinstance(value := given.get(key), str) and value), None)
-
-
-def _trial(given: Mapping[str, Any]) -> int | None:
-    for key in _TRIAL:
-        value = given.get(key)
-        if isinstance(value, str) and value.isdecimal() and len(value) < 10:
-            return int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-    return None
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -129,7 +129,7 @@ def _take_messages(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
     for one in schemas if isinstance(schemas, list) else ():
         tool = one.get("tool", one) if isinstance(one, dict) else one
         schema = tool.get("json_schema", tool) if isinstance(tool, dict) else tool
-        span.tools += offered_tools([json_of(schema) if isinstance(schema, str) else schema])
+        span.tools += offered_tools([json_of(schema)])
 
 
 def _texts(raw: RawSpan, several: str, single: str, role: Role, messages: SpanMessages) -> list[Message]:

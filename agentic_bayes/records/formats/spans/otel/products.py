@@ -7,7 +7,7 @@ from typing import Any
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.attributes import RawSpan
 from agentic_bayes.records.wire.offered import offered_tools
-from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of
+from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of, unpacked
 from agentic_bayes.records.wire.tracing.objects import usage_in
 from agentic_bayes.records.wire.tracing.spans import Span, SpanKind
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
@@ -46,7 +46,7 @@ def kind_of(raw: RawSpan, span: Span) -> SpanKind:
 
 def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
     """Read what the product says about a span of this kind."""
-    given, returned = (_parsed(raw, key) for key in ("input", "output"))
+    given, returned = (unpacked(raw.attributes.get(_LANGFUSE + side)) for side in ("input", "output"))
     name: Any = raw.name
     arguments, result, identity = given, returned, None
     if "ai.operationId" in raw.attributes:
@@ -63,32 +63,25 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
     span.model = span.model or (model if isinstance(model, str) else None)
     if span.kind == "chat":
         usage = raw.attributes.get(_LANGFUSE + "usage_details")
-        span.tokens = span.tokens if any(span.tokens) else usage_in(json_of(usage) if isinstance(usage, str) else usage)
+        span.tokens = span.tokens if any(span.tokens) else usage_in(json_of(usage))
         span.tools = span.tools or offered_tools(given.get("tools") if isinstance(given, dict) else None)
-
-
-def _parsed(raw: RawSpan, side: str) -> Any:
-    value = raw.attributes.get(_LANGFUSE + side)
-    found = json_of(value) if isinstance(value, str) else None
-    return value if found is None else found
 
 
 def _asked(raw: RawSpan) -> Any:
     """The messages of a model call, or the prompt of a run: an object with messages, a prompt or both."""
     listed = raw.attributes.get("ai.prompt.messages")
     value = listed if listed is not None else raw.attributes.get("ai.prompt")
-    found = json_of(value) if isinstance(value, str) else value
+    found = unpacked(value)
     if isinstance(found, dict) and isinstance(found.get("prompt"), (str, list)) and not found.get("messages"):
         prompt = found["prompt"]
         found = {**found, "messages": [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt}
-    return value if found is None else found
+    return found
 
 
 def _said(raw: RawSpan) -> Any:
     """The reply of a model as a message."""
     text = raw.attributes.get("ai.response.text", raw.attributes.get("ai.response.object"))
-    calls = raw.attributes.get("ai.response.toolCalls")
-    calls = json_of(calls) if isinstance(calls, str) else calls
+    calls = json_of(raw.attributes.get("ai.response.toolCalls"))
     thoughts = raw.attributes.get("ai.response.reasoning")
     if text is None and not calls and not thoughts:
         return None

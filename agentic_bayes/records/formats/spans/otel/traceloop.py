@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.attributes import RawSpan
-from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of
+from agentic_bayes.records.wire.tracing.messages import SpanMessages, unpacked
 from agentic_bayes.records.wire.tracing.spans import Span, SpanKind
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
 
@@ -31,7 +31,7 @@ def kind_of(raw: RawSpan, span: Span) -> SpanKind:
 
 def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
     """Read what OpenLLMetry says about a span of this kind."""
-    given = {name: _parsed(raw.attributes.get(f"traceloop.entity.{name}")) for name in ("input", "output")}
+    given = {name: unpacked(raw.attributes.get(f"traceloop.entity.{name}")) for name in ("input", "output")}
     if span.kind == "tool":
         name = raw.attributes.get("gen_ai.tool.name") or raw.attributes.get("traceloop.entity.name") or raw.name
         arguments, identity = _arguments(_first(raw, "gen_ai.tool.call.arguments", given["input"]))
@@ -43,12 +43,7 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
 
 
 def _first(raw: RawSpan, key: str, other: Any) -> Any:
-    return _parsed(raw.attributes[key]) if raw.attributes.get(key) is not None else other
-
-
-def _parsed(value: Any) -> Any:
-    found = json_of(value) if isinstance(value, str) else None
-    return value if found is None else found
+    return unpacked(raw.attributes[key]) if raw.attributes.get(key) is not None else other
 
 
 def _arguments(value: Any) -> tuple[Any, str | None]:

@@ -48,8 +48,7 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if shape.record_keys & {SPANS, LOGS, *OTHER_SIGNALS}:
         return True
-    record = shape.item if shape.is_list else shape.values
-    return isinstance(record, dict) and (_is_printed_span(span_of_row(record)) or logs.is_printed(record))
+    return _is_printed_span(span_of_row(shape.record)) or logs.is_printed(shape.record)
 
 
 def _is_printed_span(record: Mapping[str, Any]) -> bool:

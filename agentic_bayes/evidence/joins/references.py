@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
 from agentic_bayes.evidence.frames import LocalTable
+from agentic_bayes.evidence.joins.by_task import TurnPlace, join_by_task
 from agentic_bayes.evidence.table import (
     Place,
     TableColumns,

@@ -1,4 +1,4 @@
-"""Successive states of one run: each repeats the messages of the one before and adds some."""
+"""States of a run that LangGraph streams: each repeats the messages of the one before and adds some."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
-from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
+from agentic_bayes.evidence.joins.by_task import TurnPlace, join_by_task
 from agentic_bayes.evidence.table import is_blank, label, read_json, read_whole, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.model import Conversation, ExpectedTools
@@ -77,7 +77,10 @@ def join_expected_tools(
     """
     check_flag(replace, "replace")
     source, rows, unchecked = _rows(expected)
-    wanted = _grouped(source, rows)
+    gathered = _Gathered()
+    for where, row in rows:
+        gathered.add(where, row)
+    wanted = gathered.checked(source)
     if unchecked:
         warnings.warn(DoubtfulRecords(f"{source}: {_UNCHECKED}"), stacklevel=2)
     field = "ground_truth_agentic"
@@ -124,63 +127,79 @@ def _of_object(tasks: Mapping[str, Any]) -> list[_Row]:
     ]
 
 
-def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTools]:
-    """The expectations for every task and interaction."""
-    problems: list[str] = []
-    groups: dict[_TaskPlace, dict[str, Any]] = {}
-    first_at: dict[_TaskPlace, str] = {}
-    whole: set[_TaskPlace] = set()  # places with a complete list of calls
-    for where, values in rows:
+class _Gathered:
+    """The expectations for every task and interaction, and what is wrong with them."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_TaskPlace, dict[str, Any]] = {}
+        self._first_at: dict[_TaskPlace, str] = {}
+        self._complete: set[_TaskPlace] = set()  # places with a complete list of calls
+        self._problems: list[str] = []
+
+    def add(self, where: str, values: Any) -> None:
+        """Take one row of a table or one task of an object."""
         if not isinstance(values, Mapping):
-            problems.append(f"{where}: must be an object, got {short(values)}")
-            continue
+            self._problems.append(f"{where}: must be an object, got {short(values)}")
+            return
         row = {_ALIASES.get(str(name), str(name)): value for name, value in values.items()}
-        for name in row:
-            if name not in _KNOWN:
-                problems.append(f"{where}: unknown key {short(name)}: {did_you_mean(name, _KNOWN)}")
+        unknown = [name for name in row if name not in _KNOWN]
+        self._problems += [f"{where}: unknown key {short(name)}: {did_you_mean(name, _KNOWN)}" for name in unknown]
         task = _label("task", row.get("task"))
         if task is None:
-            problems.append(f"{where}: task must not be blank")
-            continue
-        read = {name: _parsed(name, value, where, problems) for name, value in row.items()}
-        place: _TaskPlace = (task, _label("qa_id", row.get("qa_id")))
-        first_at.setdefault(place, where)
-        group = groups.setdefault(place, {"expected_tools": []})
-        named = read.get("tool_name") is not None
-        details = [name for name in _CALL[1:] if name in read]
-        if "expected_tools" in read and (named or details):
-            problems.append(f"{where}: must give expected_tools or one call, got both")
-        elif "expected_tools" in read:
-            calls = read["expected_tools"]
-            if place in whole or group["expected_tools"] or not isinstance(calls, list):
-                known = place in whole or group["expected_tools"]
-                wrong = "is given twice" if known else f"must be a list, got {short(calls)}"
-                problems.append(f"{where}: expected_tools of task {task!r} {wrong}")
-                continue
-            group["expected_tools"] = calls
-            whole.add(place)
-        elif "tool_name" not in read:
-            problems.append(f"{where}: must give tool_name or expected_tools")
-        elif place in whole or (not named and (group["expected_tools"] or details)):
-            problems.append(f"{where}: says that task {task!r} expects no call, but this or another row gives one")
-        elif named:
-            call = {key: read[key] for key in _CALL if key in read}
-            if "step" in call and (step := whole_number(call["step"])) is not None:
-                call["step"] = step
-            group["expected_tools"].append(call)
-        else:
-            whole.add(place)
+            self._problems.append(f"{where}: task must not be blank")
+            return
+        row = {name: _parsed(name, value, where, self._problems) for name, value in row.items()}
+        place = (task, _label("qa_id", row.get("qa_id")))
+        first_at = self._first_at.setdefault(place, where)
+        group = self._groups.setdefault(place, {"expected_tools": []})
+        if wrong := self._take_calls(row, place, group["expected_tools"]):
+            self._problems.append(f"{where}: {wrong}")
         for name in _WHOLE[1:]:
-            if name in read and group.setdefault(name, read[name]) != read[name]:
-                problems.append(f"{where}: {name} of task {task!r} differs from that of {first_at[place]}")
-    expectations: dict[_TaskPlace, ExpectedTools] = {}
-    for place, group in groups.items():
-        try:
-            expectations[place] = ExpectedTools.model_validate(group)
-        except ValidationError as error:
-            problems += map(str, problems_of(error, source=f"task {place[0]!r}", where=""))
-    refuse(source, problems, error=EvidenceError)
-    return expectations
+            if name in row and group.setdefault(name, row[name]) != row[name]:
+                self._problems.append(f"{where}: {name} of task {task!r} differs from that of {first_at}")
+
+    def _take_calls(self, row: Mapping[str, Any], place: _TaskPlace, calls: list[Any]) -> str:
+        """Add what a row expects to the `calls` of its place, and say what is wrong with it, if anything."""
+        named = row.get("tool_name") is not None
+        details = any(name in row for name in _CALL[1:])
+        complete, of_task = place in self._complete, f"task {place[0]!r}"
+        if "expected_tools" in row:
+            given = row["expected_tools"]
+            if named or details:
+                return "must give expected_tools or one call, got both"
+            if complete or calls:
+                return f"expected_tools of {of_task} is given twice"
+            if not isinstance(given, list):
+                return f"expected_tools of {of_task} must be a list, got {short(given)}"
+            calls += given
+            self._complete.add(place)
+        elif "tool_name" not in row:
+            return "must give tool_name or expected_tools"
+        elif complete or (not named and (calls or details)):
+            return f"says that {of_task} expects no call, but this or another row gives one"
+        elif named:
+            calls.append(_call(row))
+        else:
+            self._complete.add(place)
+        return ""
+
+    def checked(self, source: str) -> dict[_TaskPlace, ExpectedTools]:
+        """All expectations; refuses them if anything is wrong."""
+        expectations: dict[_TaskPlace, ExpectedTools] = {}
+        for place, group in self._groups.items():
+            try:
+                expectations[place] = ExpectedTools.model_validate(group)
+            except ValidationError as error:
+                self._problems += map(str, problems_of(error, source=f"task {place[0]!r}", where=""))
+        refuse(source, self._problems, error=EvidenceError)
+        return expectations
+
+
+def _call(row: Mapping[str, Any]) -> dict[str, Any]:
+    call = {key: row[key] for key in _CALL if key in row}
+    if "step" in call and (step := whole_number(call["step"])) is not None:
+        call["step"] = step
+    return call
 
 
 def _label(name: str, value: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.checks import check_type
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, plural
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, Interaction, check_conversations
 
@@ -66,7 +66,7 @@ def join_by_task(
 
 def _listed(tasks: Collection[str], most: int = SHOWN) -> str:
     """How many tasks there are, if several, and the first of them."""
-    shown = ", ".join(map(repr, sorted(tasks)[:most])) + (", …" if len(tasks) > most else "")
+    shown = first_few(list(map(repr, sorted(tasks))), most, rest=ELLIPSIS)
     return shown if len(tasks) == 1 else f"{len(tasks):,} tasks: {shown}"
 
 

@@ -1,0 +1,1 @@
+"""Join reference answers and expected tool calls from tables to conversations."""

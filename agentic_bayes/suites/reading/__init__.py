@@ -1,0 +1,1 @@
+"""Read the YAML of suites and validate it."""
