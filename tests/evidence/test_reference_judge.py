@@ -38,7 +38,7 @@ def value(reference, answer, query="?"):
 def test_the_judge_is_a_grader_with_a_name_and_a_version():
     """It fulfils the grader protocol, and two of them are equal."""
     assert isinstance(ReferenceJudge(), Grader)
-    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("reference_judge", "reference-judge/3")
+    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("reference_judge", "reference-judge/4")
     assert ReferenceJudge() == ReferenceJudge()
 
 

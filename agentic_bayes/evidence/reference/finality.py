@@ -1,0 +1,181 @@
+"""Finds what an answer asserts in the end: not what it said before, sets aside, or does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from agentic_bayes.evidence.reference.answer_text import Token
+from agentic_bayes.evidence.reference.hedging import SHORT, Reading, names
+from agentic_bayes.evidence.reference.vocabulary import COPULAS, INTERJECTIONS, LEADS, STOP_WORDS
+
+_ATTEMPT = "(?:guess|answer|draft|version|attempt|thought|choice|idea|option|estimate|reply)"
+_EARLIER = re.compile(
+    rf"\b(?:initially|originally|previously|formerly|earlier|at first|used to|draft"
+    rf"|(?:first|second|old|other|wrong|alternative|previous|initial|original) {_ATTEMPT}|runner-up|favou?rite|front-?runner"
+    r"|was (?:also )?(?:considered|discussed|mentioned|rejected|dropped|proposed|shortlisted|a candidate)"
+    r"|(?:was|were|been) (?:told|promised|quoted)|expected|assumed|hoped for|insists?|before (?:the|that|it))\b"
+    r"|^\W*(?:was|old|before|previous)\b",
+    re.IGNORECASE,
+)
+_DEPARTED = re.compile(r"\b(?:left|resigned|retired|stepped down|withdrew|dropped out|lost|died|moved on)\b")
+_FINAL = re.compile(
+    r"\b(?:final(?:ly)?(?: (?:answer|version|choice|decision))?|corrected(?: answer)?|correction|in the end|eventually"
+    r"|(?:(?:my|the|correct|right|real|actual) )?answer)\W{0,4}(?:is|was|:)?\W{0,4}(?=\w)",
+    re.IGNORECASE,
+)
+_NOW = re.compile(r"\b(?:now|today|currently|nowadays|these days|at present|at the moment)\b", re.IGNORECASE)
+_ASIDE = r"(?:which|who|whose|although|though|while|whereas|tak(?:ing|en)|replacing|beating|after|before|instead|ahead)"
+_BREAK = re.compile(
+    rf"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s*[()\[\]]\s*|,?\s+(?=but\b)|,\s+(?=(?:and|so|then|yet)\b)"
+    rf"|,\s+(?=(?i:{_ASIDE}|now|today|later|finally|currently|eventually|originally|previously|formerly)\b)|\s+[-\u2013\u2014]\s+"
+)
+_CUE = re.compile(
+    rf"{_EARLIER.pattern}|{_DEPARTED.pattern}|{_FINAL.pattern}|{_NOW.pattern}|[(\[]|,\s+{_ASIDE}\b|\w\.\s+\w",
+    re.IGNORECASE,
+)
+_NEAR = 2  # parts between what an answer said before and what it says now
+_SURE = r"(?:sure|certain|positive|clear)"
+_UNSURE = re.compile(
+    rf"(?:^|[.!?;,\u2026\n(\u2014-]\s*|\band )(?:(?:sorry|honestly|but|well|hmm|to be honest),? )?"
+    rf"(?:(?:i|we)(?:'m| am|'re| are)? )?(?:(?:really|still|quite|also|just|do) )*"
+    rf"(?:not (?:\w+ )?{_SURE}|(?:aren't|isn't) {_SURE}|unsure|uncertain|don't (?:really )?know|not know|have no idea|no idea"
+    r"|can't (?:say|tell)|cannot (?:say|tell)|(?:it's |it is )?hard to (?:say|tell)"
+    r"|(?:nobody|no one) (?:really )?(?:knows|can say)|your guess is as good as mine)"
+    r"(?: (?:at all|yet|either|myself|for sure|for certain|here))*\s*(?=[.!?;,\u2026)\u2014\n-]|$)(?!,? (?:but|however|though)\b)"
+    r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s*(?:[.;,]|$)(?!,? (?:but|however)\b)",
+    re.IGNORECASE,
+)
+_DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
+
+
+class _Part(NamedTuple):
+    """A sentence, clause or aside of an answer."""
+
+    text: str
+    read: Sequence[Token]
+    end: str  # the sign at its end
+    gives: bool  # it names the reference
+    other: bool  # it names something else of the reference's kind
+
+
+def unsure(answer: str) -> bool:
+    """Whether an answer says that it does not know, without a "but"."""
+    return bool(_UNSURE.search(answer.replace("\u2019", "'")))
+
+
+def set_aside(
+    answer: str,
+    wanted: Sequence[Token],
+    known: Collection[tuple[str, str]],
+    reading: Reading,
+    named: Collection[str],
+) -> str:
+    """Why the reference, which the answer names, is not what it asserts in the end; empty if it is, as far as rules see.
+
+    `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's names
+    if the reference is one.
+    """
+    if not _CUE.search(answer) and not _DEPENDS.search(answer):
+        return ""
+    parts = list(_parts(answer, wanted, known, reading, named))
+    given = [i for i, part in enumerate(parts) if part.gives]
+    others = [i for i, part in enumerate(parts) if part.other and not part.gives]
+    if not given:
+        return ""
+    if any(part.other for part in parts) and _DEPENDS.search(answer):
+        return "The answer says that it depends."
+    if not others:
+        return ""
+    early = {i for i, part in enumerate(parts) if _is_early(part, named)}
+    said_before = "The answer names the reference only as what it was, or what was said before ({})."
+    finals = [i for i in others if i not in early and _concludes(parts[i], wanted, known, named, reading)]
+    if finals and all(i in early or i < finals[-1] or _is_incidental(parts[i], wanted) for i in given):
+        return said_before.format(parts[finals[-1]].text.strip())
+    standing = [i for i in others if i not in early]
+    near = [i for i in standing if min(abs(i - place) for place in given) <= _NEAR]
+    if near and early.issuperset(given):
+        return said_before.format(parts[near[0]].text.strip())
+    if all(_was(parts[i], wanted) for i in given) and (now := [i for i in others if _NOW.search(parts[i].text)]):
+        return said_before.format(parts[now[0]].text.strip())
+    if _is_head(parts[0], wanted, known, named) and all(_is_incidental(parts[i], wanted) for i in given):
+        return f"The answer is {parts[0].text.strip()}; it only mentions the reference."
+    return ""
+
+
+def _parts(
+    answer: str,
+    wanted: Sequence[Token],
+    known: Collection[tuple[str, str]],
+    reading: Reading,
+    named: Collection[str],
+) -> Iterator[_Part]:
+    sought = {token.key for token in wanted}
+    at = 0
+    for sign in [*_BREAK.finditer(answer), None]:
+        text = answer[at : sign.start() if sign else len(answer)]
+        at = sign.end() if sign else at
+        if not text.strip():
+            continue
+        read = reading(text)
+        gives = any(token.key in sought and not token.negated for token in read)
+        capitals = names(text) if named else frozenset()
+        other = any(_is_other(token, wanted, known, capitals) for token in read)
+        yield _Part(text, read, sign[0].strip() if sign else "", gives, other)
+
+
+def _is_other(
+    token: Token, wanted: Sequence[Token], known: Collection[tuple[str, str]], capitals: Collection[str]
+) -> bool:
+    """Whether a token is of the reference's kind and says something else."""
+    if token.negated or token.key in known:
+        return False
+    if capitals and token.kind == "word":
+        return token.text in capitals and token.text not in STOP_WORDS | INTERJECTIONS | LEADS
+    return token.kind != "word" and any(
+        token.kind == one.kind and bool(token.units) == bool(one.units) and token.fits(one) for one in wanted
+    )
+
+
+def _is_early(part: _Part, named: Collection[str]) -> bool:
+    return bool(_EARLIER.search(part.text) or (named and _DEPARTED.search(part.text)))
+
+
+def _concludes(
+    part: _Part,
+    wanted: Sequence[Token],
+    known: Collection[tuple[str, str]],
+    named: Collection[str],
+    reading: Reading,
+) -> bool:
+    """Whether a part is labelled as the final answer, and another answer follows the label directly."""
+    label = _FINAL.search(part.text)
+    read = reading(part.text[label.end() :]) if label else ()
+    return bool(read) and _is_other(read[0], wanted, known, names(part.text) if named else ())
+
+
+def _was(part: _Part, wanted: Sequence[Token]) -> bool:
+    """Whether the reference stands directly after a verb in the past."""
+    sought = {token.key for token in wanted}
+    return any(
+        token.key in sought and i and part.read[i - 1].text in ("was", "were", "had") for i, token in enumerate(part.read)
+    )
+
+
+def _is_head(part: _Part, wanted: Sequence[Token], known: Collection[tuple[str, str]], named: Collection[str]) -> bool:
+    """Whether a part is nothing but another answer."""
+    if not 0 < len(part.read) <= SHORT or part.gives or part.end[:1] in ("?", "!") or ":" in part.text:
+        return False
+    capitals = names(part.text) if named else frozenset()
+    return all(_is_other(token, wanted, known, capitals) for token in part.read)
+
+
+def _is_incidental(part: _Part, wanted: Sequence[Token]) -> bool:
+    """Whether a part says something about the reference, or something else, but not that it is the answer."""
+    sought = {token.key for token in wanted}
+    places = [i for i, token in enumerate(part.read) if token.key in sought]
+    before = {token.text for token in part.read[: places[0]]}
+    after = part.read[places[-1] + 1 :]
+    goes_on = bool(after) and not after[0].opens
+    return not before <= LEADS | STOP_WORDS or (goes_on and (not before or after[0].text in COPULAS) and len(after) > 1)
