@@ -56,7 +56,7 @@ _STRUCK = re.compile(r"~~[^~\n]+~~")  # Markdown
 _MILLIONS = re.compile(r"(\d[.,]\d{1,3})([MB])\b", re.ASCII)  # without a point it may be a seat or metres
 _POWERS = {"M": "million", "B": "billion"}
 # U.S.A., J.K. and J. K. before a name
-_INITIALS = re.compile(r"\b[A-Z](?:\.[A-Z])+\b\.?|\b[A-Z](?:\. ?[A-Z])+\.(?= [A-Z][a-z])")
+_INITIALS = re.compile(r"\b[A-Z](?:\.[A-Z])+\b\.?|\b[A-Z](?:\. ?[A-Z]){1,4}\.(?= [A-Z][a-z])")
 _CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _DOUBLE_L = re.compile(r"^(\w{3,}e|(?:sign|tot|di|equ|initi|marsh)a)ll(?=(?:ed|er|ing)$)", re.ASCII)

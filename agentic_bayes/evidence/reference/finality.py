@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -16,38 +17,56 @@ _EARLIER = re.compile(
     rf"|(?:first|second|old|other|wrong|alternative|previous|initial|original) {_ATTEMPT}|runner-up|favou?rite|front-?runner"
     r"|was (?:also )?(?:considered|discussed|mentioned|rejected|dropped|proposed|shortlisted|a candidate)"
     r"|(?:was|were|been) (?:told|promised|quoted)|expected|assumed|hoped for|insists?|before (?:the|that|it))\b"
-    r"|^\W*(?:was|old|before|previous)\b",
+    r"|^\W*(?:was|old|previous)\b"
+    r"|\b(?:everyone|everybody|people|many|most|some|others|you|they)(?: \w+){0,2} (?:think|say|said|expect|assume|guess|pick"
+    r"|believe|answer|name|suggest|claim)(?:s|es|ed)?\b",
     re.IGNORECASE,
 )
 _DEPARTED = re.compile(r"\b(?:left|resigned|retired|stepped down|withdrew|dropped out|lost|died|moved on)\b")
 _FINAL = re.compile(
-    r"\b(?:final(?:ly)?(?: (?:answer|version|choice|decision))?|corrected(?: answer)?|correction|in the end|eventually"
+    r"\b(?:finally|final(?: (?:answer|version|choice|decision)|(?=:))|corrected(?: answer)?|correction|in the end|eventually"
     r"|(?:(?:my|the|correct|right|real|actual) )?answer)\W{0,4}(?:is|was|:)?\W{0,4}(?=\w)",
     re.IGNORECASE,
 )
+_FIRST = re.compile(r"^\W*first (?!,)", re.IGNORECASE)
+_THEN = re.compile(r"^\W*(?:and )?(?:then|later|finally)\b", re.IGNORECASE)
+_WRONGLY = re.compile(r"\b(?:wrongly|mistakenly|erroneously|falsely)\b", re.IGNORECASE)
+_THOUGH = re.compile(r"^(?:al)?though\b", re.IGNORECASE)
+_WHICH_ONE = re.compile(r"\bwhich (?:one|of (?:them|these|those|the two))\b", re.IGNORECASE)
 _NOW = re.compile(r"\b(?:now|today|currently|nowadays|these days|at present|at the moment)\b", re.IGNORECASE)
 _ASIDE = r"(?:which|who|whose|although|though|while|whereas|tak(?:ing|en)|replacing|beating|after|before|instead|ahead)"
 _BREAK = re.compile(
-    rf"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s*[()\[\]]\s*|,?\s+(?=but\b)|,\s+(?=(?:and|so|then|yet)\b)"
-    rf"|,\s+(?=(?i:{_ASIDE}|now|today|later|finally|currently|eventually|originally|previously|formerly)\b)|\s+[-\u2013\u2014]\s+"
+    rf"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
+    rf"|,\s(?=(?i:{_ASIDE}|now|today|later|finally|currently|eventually|originally|previously|formerly)\b)|\s[-\u2013\u2014]\s"
 )
-_CUE = re.compile(
-    rf"{_EARLIER.pattern}|{_DEPARTED.pattern}|{_FINAL.pattern}|{_NOW.pattern}|[(\[]|,\s+{_ASIDE}\b|\w\.\s+\w",
-    re.IGNORECASE,
+# one of them is in every text that the patterns above match; far faster to look for
+_CUES = (
+    *("initial", "origin", "previous", "formerly", "earlier", "at first", "used to", "draft", "guess", "answer", "version"),
+    *("attempt", "thought", "choice", "idea", "option", "estimate", "reply", "runner", "favo", "candidate", "considered"),
+    *("discussed", "mentioned", "rejected", "dropped", "proposed", "shortlisted", "told", "promised", "quoted", "expected"),
+    *("assumed", "hoped", "insist", "before", "final", "correct", "in the end", "eventually", "now", "today", "current"),
+    *("these days", "at present", "at the moment", "left", "resigned", "retired", "stepped", "withdrew", "lost", "died"),
+    *("think", "say", "said", "expect", "assume", "pick", "believe", "name", "suggest", "claim", "wrong", "though", "which"),
+    *("mistaken", "erroneous", "false", "first", "moved on", "(was", "(old", "(prev"),
 )
 _NEAR = 2  # parts between what an answer said before and what it says now
 _SURE = r"(?:sure|certain|positive|clear)"
 _UNSURE = re.compile(
-    rf"(?:^|[.!?;,\u2026\n(\u2014-]\s*|\band )(?:(?:sorry|honestly|but|well|hmm|to be honest),? )?"
+    rf"(?:^|[.!?;,\u2026\n(\u2014-]\s?|\band )(?:(?:sorry|honestly|but|well|hmm|to be honest),? )?"
     rf"(?:(?:i|we)(?:'m| am|'re| are)? )?(?:(?:really|still|quite|also|just|do) )*"
     rf"(?:not (?:\w+ )?{_SURE}|(?:aren't|isn't) {_SURE}|unsure|uncertain|don't (?:really )?know|not know|have no idea|no idea"
     r"|can't (?:say|tell)|cannot (?:say|tell)|(?:it's |it is )?hard to (?:say|tell)"
     r"|(?:nobody|no one) (?:really )?(?:knows|can say)|your guess is as good as mine)"
-    r"(?: (?:at all|yet|either|myself|for sure|for certain|here))*\s*(?=[.!?;,\u2026)\u2014\n-]|$)(?!,? (?:but|however|though)\b)"
-    r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s*(?:[.;,]|$)(?!,? (?:but|however)\b)",
+    r"(?: (?:at all|yet|either|myself|for sure|for certain|here))*\s?(?=[.!?;,\u2026)\u2014\n-]|$)(?!,? (?:but|however|though)\b)"
+    r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)(?!,? (?:but|however)\b)",
     re.IGNORECASE,
 )
+_UNSURE_CUES = ("sure", "certain", "positive", "clear", "know", "idea", "say", "tell", "guess", "decided", "announced")
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
+
+
+# a beginning that may be the whole answer
+_SHORT_BEGINNING = re.compile(rf"\W{{0,8}}[^\s.,;:!?()]{{1,40}}(?: [^\s.,;:!?()]{{1,40}}){{0,4}}(?:[.;\u2026(]|\s[(\[\u2013\u2014-]|,\s{_ASIDE}\b)")
 
 
 class _Part(NamedTuple):
@@ -62,7 +81,8 @@ class _Part(NamedTuple):
 
 def unsure(answer: str) -> bool:
     """Whether an answer says that it does not know, without a "but"."""
-    return bool(_UNSURE.search(answer.replace("\u2019", "'")))
+    lower = answer.replace("\u2019", "'").lower()
+    return any(cue in lower for cue in _UNSURE_CUES) and bool(_UNSURE.search(lower))
 
 
 def set_aside(
@@ -77,24 +97,39 @@ def set_aside(
     `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's names
     if the reference is one.
     """
-    if not _CUE.search(answer) and not _DEPENDS.search(answer):
+    lower = answer.lower()
+    depends = ("depends" in lower or "otherwise" in lower) and bool(_DEPENDS.search(answer))
+    if not depends and not any(cue in lower for cue in _CUES) and not _SHORT_BEGINNING.match(answer):
         return ""
     parts = list(_parts(answer, wanted, known, reading, named))
     given = [i for i, part in enumerate(parts) if part.gives]
     others = [i for i, part in enumerate(parts) if part.other and not part.gives]
     if not given:
         return ""
-    if any(part.other for part in parts) and _DEPENDS.search(answer):
+    said_before = "The answer names the reference only as what it was, or what was said before ({})."
+    if depends and any(part.other for part in parts):
         return "The answer says that it depends."
+    if all(_WRONGLY.search(parts[i].text) and not parts[i].other for i in given):
+        return "The answer says that the reference is wrong."
+    if not others and not any(part.other for part in parts):
+        return ""
+    asking = {i for i, part in enumerate(parts) if part.end.startswith("?") and _WHICH_ONE.search(part.text)}
+    asking |= {i - 1 for i in asking}
+    if asking.issuperset(given) and any(parts[i].other for i in asking if i >= 0):
+        return "The answer asks which one is meant."
     if not others:
         return ""
+    if all(i and i - 1 in others and _THOUGH.match(parts[i].text) for i in given):
+        return said_before.format(parts[given[0] - 1].text.strip())
     early = {i for i, part in enumerate(parts) if _is_early(part, named)}
-    said_before = "The answer names the reference only as what it was, or what was said before ({})."
+    pairs = enumerate(itertools.pairwise(parts))
+    early |= {i for i, (one, after) in pairs if _FIRST.match(one.text) and _THEN.match(after.text)}
     finals = [i for i in others if i not in early and _concludes(parts[i], wanted, known, named, reading)]
     if finals and all(i in early or i < finals[-1] or _is_incidental(parts[i], wanted) for i in given):
         return said_before.format(parts[finals[-1]].text.strip())
     standing = [i for i in others if i not in early]
-    near = [i for i in standing if min(abs(i - place) for place in given) <= _NEAR]
+    places = set(given)
+    near = [i for i in standing if not places.isdisjoint(range(i - _NEAR, i + _NEAR + 1))]
     if near and early.issuperset(given):
         return said_before.format(parts[near[0]].text.strip())
     if all(_was(parts[i], wanted) for i in given) and (now := [i for i in others if _NOW.search(parts[i].text)]):
@@ -120,19 +155,18 @@ def _parts(
             continue
         read = reading(text)
         gives = any(token.key in sought and not token.negated for token in read)
-        capitals = names(text) if named else frozenset()
-        other = any(_is_other(token, wanted, known, capitals) for token in read)
+        other = any(_is_other(token, wanted, known, named) for token in read)
         yield _Part(text, read, sign[0].strip() if sign else "", gives, other)
 
 
 def _is_other(
-    token: Token, wanted: Sequence[Token], known: Collection[tuple[str, str]], capitals: Collection[str]
+    token: Token, wanted: Sequence[Token], known: Collection[tuple[str, str]], named: Collection[str]
 ) -> bool:
     """Whether a token is of the reference's kind and says something else."""
     if token.negated or token.key in known:
         return False
-    if capitals and token.kind == "word":
-        return token.text in capitals and token.text not in STOP_WORDS | INTERJECTIONS | LEADS
+    if named and token.kind == "word":
+        return token.text in named and token.text not in STOP_WORDS | INTERJECTIONS | LEADS
     return token.kind != "word" and any(
         token.kind == one.kind and bool(token.units) == bool(one.units) and token.fits(one) for one in wanted
     )

@@ -51,7 +51,8 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
         word = token.text if token and token.kind == "word" and not token.negated else ""
         after = answered[i + 1] if i + 1 < len(answered) else None
         alone = after is None or after.opens or after.text in _BETWEEN_POLARITIES | PRONOUNS | YES_WORDS
-        says_no = word in NO_WORDS and (word != "no" or alone)
+        joined = bool(run) and run[-1].text in ("or", "and")
+        says_no = word in NO_WORDS and (word != "no" or alone or joined)
         if token and (word in YES_WORDS or says_no or word in _BETWEEN_POLARITIES):
             run.append(token)
             states |= {not says_no} if word not in _BETWEEN_POLARITIES else set()

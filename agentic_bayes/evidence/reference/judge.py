@@ -151,8 +151,9 @@ class ReferenceJudge:
             if not letters:
                 answer = _SMALL_LETTERS.sub(lambda letter: letter[0].upper(), answer)
             reference, answer = (_LETTERS.sub(rf"{_NAME}\1", text) for text in (reference, answer))
-        terms = in_terms_of(reference, turn.query, tokens(answer))
-        read = terms.read(answer)
+        read = tokens(answer)
+        terms = in_terms_of(reference, turn.query, read)
+        read = terms.applied(read)
         expected, answered = with_months(terms.expected), with_months(read)
         if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))

@@ -47,6 +47,7 @@ _SHORT_QUESTION = 6  # tokens
 _NOT_GIVEN = "The answer names the reference, but does not say that it is right."
 _STATE = re.compile("[a-z]{3,}e[dn]")  # shipped, broken
 _FEW_WORDS = 6
+_SOME = frozenset({"a", "an", "another", "someone", "somebody", "one", "some"})
 _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 
 
@@ -80,6 +81,8 @@ def taken_back(
     around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
     doubted = _doubted(answered, sorted(around), sought, topic)
     state = len(expected) == 1 and not named and _STATE.fullmatch(expected[0].text) and context.isdisjoint(("will", "be"))
+    if context.isdisjoint(LIMITS) and has_date(expected):
+        doubted.update(place for place in places if _is_in_range(answered, place))
     doubted.update(place for place in places if _is_possible(answered, place, state=bool(state)))
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return _NOT_GIVEN
@@ -142,6 +145,15 @@ def _doubted(
     return found
 
 
+def _is_in_range(text: Sequence[Token], place: int) -> bool:
+    """Whether a date is an end of a range ("October 5 to 9, 2025")."""
+    to = ("to", "until", "bis")
+    before, after = text[max(place - 2, 0) : place], text[place + 1 : place + 3]
+    before = before[:-1] if before and before[-1].text in to else before
+    after = after[1:] if after and after[0].text in to else after
+    return has_date(before[-1:]) or (has_date(after[:1]) and not after[0].opens)
+
+
 def _is_possible(text: Sequence[Token], place: int, *, state: bool) -> bool:
     """Whether the answer says only that what stands here may be so; of a state, too, that it will or should be."""
     words: list[str] = []  # backwards, within the clause
@@ -149,9 +161,14 @@ def _is_possible(text: Sequence[Token], place: int, *, state: bool) -> bool:
     while at and len(words) < _FEW_WORDS and not text[at].opens:
         at -= 1
         words.append(text[at].text)
-    plain = list(itertools.dropwhile(lambda word: word != "be" and word in LINKING_WORDS, words))
+    plain = list(itertools.dropwhile(lambda word: word not in ("be", "being") and word in LINKING_WORDS, words))
     if plain[:1] and plain[0] in POSSIBLY:
         return True
+    following = [token.text for token in text[place + 1 : place + 3]]
+    if following[:1] == ["or"] and following[1:] and following[1] in _SOME and text[place].kind == "word":
+        return True
+    if plain[:1] == ["being"]:
+        return state
     if plain[:1] == ["be"]:
         return state or not {"may", "might", "could"}.isdisjoint(plain[1:4])
     return "might" in words[:4]

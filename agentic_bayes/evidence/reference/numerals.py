@@ -13,7 +13,7 @@ from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_
 _GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(\d+(?:\.\d+)?)e([+-]?\d{1,2})", re.ASCII)
-_FRACTION = re.compile(r"(\d)/(2|4|5|8|10)|(\d+)/(40|50|60|64|75|80|90|100|120|125|150|200|250|500|1000)", re.ASCII)
+_FRACTION = re.compile(r"(\d)/(2|4|5|8|10)|(\d{1,4})/(40|50|60|64|75|80|90|100|120|125|150|200|250|500|1000)", re.ASCII)
 _DAY_FIRST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})", re.ASCII)
 _SHORT_DATE = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d\d)", re.ASCII)
 _COMPACT_DATE = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)", re.ASCII)
@@ -90,29 +90,33 @@ def read_short_date(text: str) -> str | None:
 
 
 _A_HALF = re.compile(r"\bhalf an? (?=[a-z])(?!dozen)", re.ASCII)
-_AND_A_HALF = re.compile(r"\b(an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+) and a half\b", re.ASCII)
+_AND_A_HALF = re.compile(r"\b(an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4}) and a half\b", re.ASCII)
 _A_UNIT_AND_A_HALF = re.compile(r"\b(?:an?|one) (\w+) and a half\b", re.ASCII)
-_DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six)) dozen\b", re.ASCII)
+_HALF_PAST = re.compile(r"\bhalf past (one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2})\b", re.ASCII)
+_DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six|\d)) dozen\b", re.ASCII)
 _A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)", re.ASCII)
 _POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
 _CLOCK = re.compile(r"(?<![\w.,:])([01]?\d|2[0-3])(?:h([0-5]\d)\b|(?:[.:]([0-5]\d))? uhr\b)", re.ASCII)
+_POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.ASCII)
 
 
 def with_figures(text: str) -> str:
     """A text in lower case, with halves, dozens, powers of ten and hours of other countries in plain figures."""
     if "half" in text:
-        text = _A_UNIT_AND_A_HALF.sub(r"1.5 \1", _AND_A_HALF.sub(_plus_half, _A_HALF.sub("0.5 ", text)))
+        text = _HALF_PAST.sub(lambda match: f"{_count(match[1])}:30", text)
+        text = _A_UNIT_AND_A_HALF.sub(r"1.5 \1", _AND_A_HALF.sub(lambda match: f"{_count(match[1])}.5", _A_HALF.sub("0.5 ", text)))
     if "dozen" in text:
-        text = _DOZEN.sub(lambda match: str(6 if match[1] else 12 * NUMBER_WORDS.get(match[2], 1)), text)
+        text = _DOZEN.sub(lambda match: str(6 if match[1] else 12 * _count(match[2] or "1")), text)
     if "10" in text and "^" in text:
         text = _POWER_OF_TEN.sub(lambda match: f"{match[1] or 1}e{match[2]}", text)
+    text = _POINT_TIME.sub(r"\1:\2", text)
     if "h" in text:
         text = _A_POWER.sub("one ", _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text))
     return _A_POWER.sub("one ", text) if "illion" in text else text
 
 
-def _plus_half(match: re.Match[str]) -> str:
-    return f"{match[1] if match[1].isdigit() else NUMBER_WORDS.get(match[1], 1)}.5"
+def _count(word: str) -> int:
+    return int(word) if word.isdigit() else NUMBER_WORDS.get(word, 1)
 
 
 def read_words(words: Sequence[str]) -> tuple[int, int]:

@@ -49,7 +49,9 @@ FOREIGN = (
         "maybe",
     ),
 )
-_CAPITALS = r"[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2}"
+_CAPITAL = r"[A-Z](?:[^\W\d_]|['-])+(?!\w)"
+_CAPITALS = rf"{_CAPITAL}(?: {_CAPITAL}){{0,2}}"
+_LISTED = re.compile(rf"(?:\b[Oo]ne of|[a-z][^\Ws]s): ?{_CAPITALS}(?:, {_CAPITALS}){{1,9}}(?=\W*$)")  # cities: X, Y, Z
 _COMMAS = re.compile(r",? and |, ")
 LISTS = (
     *FOREIGN,
@@ -58,6 +60,7 @@ LISTS = (
         re.compile(rf"\b{_CAPITALS}(?:, {_CAPITALS}){{1,9}},? and {_CAPITALS}"),
         lambda found: _COMMAS.sub(" or ", found[0]),
     ),
+    Phrase((":",), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
     Phrase((), BULLET, ""),
     _phrase("(", r"\s*\([^()\n]{1,20}\)(?=,?\s+or\b)", ""),  # X (50 %) or Y
     # signs that relate numbers to each other: what stands on both sides is no list
@@ -78,7 +81,7 @@ LISTS = (
     ),
     _phrase(
         "|",
-        r"^(?!\s*\|)[^\n|]{1,40}(?: \| [^\n|]{1,40})+$",
+        r"^(?![ \t]{0,8}\|)[^\n|]{1,40}(?: \| [^\n|]{1,40})+$",
         lambda found: _SEPARATOR.sub(" or ", found[0]),
         re.MULTILINE,
     ),
@@ -100,14 +103,25 @@ REJECTIONS = (
 )
 
 _KNOWN_AS = "(?:called|known as|named)"
-_MONEY = r"(?:[$\u20ac\u00a3] ?\d(?:[\d.,]*\d)?|\d(?:[\d.,]*\d)?(?= ?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b))"
+_MONEY = r"(?:[$\u20ac\u00a3] ?\d(?:[\d.,]{0,15}\d)?|(?<![\d.,])\d(?:[\d.,]{0,15}\d)?(?= ?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b))"
 _UP_TO_COMMA = r"((?:[^,.;\n]|[.,](?=\d)){1,40}?)"
+_RELATIONS = (
+    "successor|replacement|predecessor|deputy|rival|pupil|student|contemporary|friend|follower|colleague|assistant|teacher"
+    "|brother|sister|son|daughter|wife|husband|father|mother|imitator|suburb|north|south|east|west|outskirt"
+)
 _ITEM = r"(?!(?:them|these|those|the|our|us|my|your|his|her|its|this|that)\b)[\w'-]+(?: [\w'-]+){0,2}?"
 _ITEM_STARTS = re.compile(r"(^|,\s*(?:and |or |nor )?|\s(?:and|or|nor)\s)", re.IGNORECASE)
 _NUMBER_WORD = "|".join(sorted({*NUMBER_WORDS, *TENS}))
 _FIGURE = rf"(?=[$\u20ac\u00a3]? ?\d|(?:{_NUMBER_WORD})\b)"
 RETRACTIONS = (
-    _phrase("have been", r"\b(?:would|could|should|might) have been\b", "not"),
+    _phrase("have", r"\b(?:would|could|should|might) have (?!to\b)", "formerly "),
+    _phrase("would", r"\b(?:many|some|most|people|everyone|everybody)(?: people)? would (?:say|answer|guess)\b", "formerly"),
+    _phrase(
+        "merged renamed changed became turned converted",
+        r"\b(?:merged (?:in)?to|renamed(?: to| as)?|changed to|became|turned into|converted (?:in)?to)\b",
+        "; actually ",
+    ),
+    Phrase((), re.compile(rf"\b(?:(?:{_RELATIONS})s? (?:of|to)|near|outside|close to) (?=[A-Z])"), "not "),
     _phrase("was", r"\bwas (?:going|supposed|meant) to be\b", "not"),
     _phrase("replac supersed succeed follow", r"\b(?:replaced|superseded|succeeded) (?:by|with)\b", "; actually "),
     _phrase(
@@ -116,12 +130,7 @@ RETRACTIONS = (
         r"|t(?:ook|akes?|aking|aken) over from)\b(?! in\b)",
         "formerly",
     ),
-    _phrase(
-        "succe replacement predecessor deputy rival",
-        r"\b((?:[A-Z][\w.-]* ?){1,3})'s (?:successor|replacement|predecessor|deputy|rival)\b",
-        r"formerly \1; ",
-        0,
-    ),
+    Phrase(("'s ",), re.compile(rf"\b((?:[A-Z][\w.-]* ?){{1,3}})'s (?:{_RELATIONS})\b"), r"formerly \1; "),
     _phrase(  # None of X, Y, Z
         "none neither",
         rf"\b(?:none of|neither):? ({_ITEM}(?:,? (?:and|or|nor) {_ITEM}|, {_ITEM}){{1,8}})(?=\s*(?:[.;!\n]|$))",
@@ -166,6 +175,7 @@ BOUNDS = (
         rf"|a (?:minimum|maximum) of) {_FIGURE}",
         "not ",
     ),
+    _phrase("than", r"(?<![\w.,])([$\u20ac\u00a3]?\d[\d.,]{0,15}(?: \w+)? (?:more|less|fewer|higher|lower) than\b)", r"not \1"),
     _phrase("+", r"(?<![\w+])([$\u20ac\u00a3]?\d[\d.,]*)\+(?![\w+])", r"not \1"),
     _phrase("< > \u2264 \u2265", r"(?<![\w/\"'>=-])[<>\u2264\u2265]=? ?(?=[$\u20ac\u00a3]?\d)", "not "),
     _phrase("from", rf"\bfrom (?={_MONEY})", "not "),

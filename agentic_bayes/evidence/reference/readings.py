@@ -31,6 +31,7 @@ _LETTERS_AND_DIGITS = re.compile(r"([a-z]+)(\d+)", re.ASCII)
 _LONG_ID = 9  # digits that do not need their hyphens to be told apart
 _FEW = 3  # tokens of an answer in which "first" and "once" can only be numbers
 _DECIMALS = 12
+_LONGEST_NUMBER = 24  # characters of a number that is converted
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL | re.IGNORECASE)
 _ANSWER_KEYS = ("final_answer", "final", "answer", "result", "output", "response", "value")
 
@@ -106,7 +107,9 @@ def given_in_json(answer: str) -> str:
         return answer
     fields = {str(key).lower(): value for key, value in read.items()}
     for key in _ANSWER_KEYS:
-        value = fields.get(key)
+        value = fields.get(key, "")
+        if value is None:
+            return "null"
         if isinstance(value, list) and value and all(isinstance(one, str | int | float) for one in value):
             return " or ".join(map(str, value))
         if isinstance(value, bool):
@@ -118,7 +121,7 @@ def given_in_json(answer: str) -> str:
 
 def _scale(token: Token) -> tuple[str, Fraction] | None:
     """What a number's unit measures, and how large it is, if it can be converted."""
-    if token.kind != "number":
+    if token.kind != "number" or len(token.text) > _LONGEST_NUMBER:
         return None
     return next((SCALES[unit] for unit in token.units if unit in SCALES), None)
 

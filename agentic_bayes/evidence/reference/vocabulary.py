@@ -96,7 +96,7 @@ _BELOW_TWENTY = _words(
     "fifteen sixteen seventeen eighteen nineteen",
 )
 NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY)}
-FRACTIONS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "eighth": 8, "eighths": 8, "tenths": 10}
+FRACTIONS = {"half": 2, "third": 3, "thirds": 3, "sixth": 6, "tenth": 10, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "eighth": 8, "eighths": 8, "tenths": 10}
 # Read as numbers only where the reference has numbers like these.
 ORDINALS = {
     word: str(value)
@@ -153,7 +153,7 @@ FOREIGN_MONTHS = {
 # They may stand between a negation and what it negates.
 LINKING_WORDS = _set_of(
     "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
-    "old former previous yet any longer at all necessarily entirely completely strictly",
+    "alway old former previous yet any longer at all necessarily entirely completely strictly",
     "on for from with as my your our this that es est ist ein eine un une è é",
 )
 
