@@ -103,8 +103,8 @@ def with_dates(text: Sequence[Token]) -> list[Token]:
             start = len(out)
             while start > max(len(out) - _LONGEST_RUN, 0) and _is_part(out[start - 1]):
                 start -= 1
-            start = start if (dates := _dates(out[start:], token.text)) else len(out) - 2
-            if dates := dates or _dates(out[start:], token.text):
+            start = start if _dates(out[start:], token.text) else max(start, len(out) - 2)
+            if dates := _dates(out[start:], token.text):
                 out[start:] = dates
                 continue
         out.append(token)

@@ -18,7 +18,7 @@ _EARLIER = re.compile(
     r"|was (?:also )?(?:considered|discussed|mentioned|rejected|dropped|proposed|shortlisted|a candidate)"
     r"|(?:was|were|been) (?:told|promised|quoted)|expected|assumed|hoped for|insists?|before (?:the|that|it))\b"
     r"|^\W*(?:was|old|previous)\b"
-    r"|\b(?:everyone|everybody|people|many|most|some|others|you|they)(?: \w+){0,2} (?:think|say|said|expect|assume|guess|pick"
+    r"|\b(?:everyone|everybody|people|many|most|some|others|you(?= said| expect))(?: \w+){0,2} (?:think|say|said|expect|assume|guess|pick"
     r"|believe|answer|name|suggest|claim)(?:s|es|ed)?\b",
     re.IGNORECASE,
 )
@@ -49,6 +49,7 @@ _CUES = (
     *("think", "say", "said", "expect", "assume", "pick", "believe", "name", "suggest", "claim", "wrong", "though", "which"),
     *("mistaken", "erroneous", "false", "first", "moved on", "(was", "(old", "(prev"),
 )
+_FEW = 3  # parts with other figures; in more, each probably means something else
 _NEAR = 2  # parts between what an answer said before and what it says now
 _SURE = r"(?:sure|certain|positive|clear)"
 _UNSURE = re.compile(
@@ -130,7 +131,7 @@ def set_aside(
     standing = [i for i in others if i not in early]
     places = set(given)
     near = [i for i in standing if not places.isdisjoint(range(i - _NEAR, i + _NEAR + 1))]
-    if near and early.issuperset(given):
+    if near and early.issuperset(given) and (named or len(others) <= _FEW):
         return said_before.format(parts[near[0]].text.strip())
     if all(_was(parts[i], wanted) for i in given) and (now := [i for i in others if _NOW.search(parts[i].text)]):
         return said_before.format(parts[now[0]].text.strip())

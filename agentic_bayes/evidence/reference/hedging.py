@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
-from agentic_bayes.evidence.reference.phrases import BULLET, INLINE_BULLET, LISTS, reworded
+from agentic_bayes.evidence.reference.phrases import BULLET, INLINE_BULLET, LISTS, SERIES, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     APPROVALS,
     AUXILIARIES,
@@ -84,7 +84,7 @@ def alternatives(
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
     answer = INLINE_BULLET.sub("\n", answer)
-    plain = reworded(answer, LISTS)
+    plain = reworded(answer, LISTS if _SENTENCE.search(answer) else (SERIES, *LISTS))
     answered = read if plain == answer else reading(plain)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
@@ -172,8 +172,9 @@ def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], num
     while True:
         if start < end:
             items.append(range(max(start, end - SHORT), end))
-            plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in answered[start:end])
-            hedge = all(t.text in _HEDGE for t in answered[start:end])
+            few = answered[start:end] if end - start <= REACH else ()
+            plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in few)
+            hedge = bool(few) and all(t.text in _HEDGE for t in few)
             if not hedge and (end - start > SHORT or not plain):
                 break
         if number == 0:

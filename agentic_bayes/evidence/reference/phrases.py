@@ -53,13 +53,13 @@ _CAPITAL = r"[A-Z](?:[^\W\d_]|['-])+(?!\w)"
 _CAPITALS = rf"{_CAPITAL}(?: {_CAPITAL}){{0,2}}"
 _LISTED = re.compile(rf"(?:\b[Oo]ne of|[a-z][^\Ws]s): ?{_CAPITALS}(?:, {_CAPITALS}){{1,9}}(?=\W*$)")  # cities: X, Y, Z
 _COMMAS = re.compile(r",? and |, ")
+SERIES = Phrase(  # X, Y and Z
+    (" and ",),
+    re.compile(rf"\b{_CAPITALS}(?:, {_CAPITALS}){{1,9}},? and {_CAPITALS}"),
+    lambda found: _COMMAS.sub(" or ", found[0]),
+)
 LISTS = (
     *FOREIGN,
-    Phrase(  # X, Y and Z
-        (" and ",),
-        re.compile(rf"\b{_CAPITALS}(?:, {_CAPITALS}){{1,9}},? and {_CAPITALS}"),
-        lambda found: _COMMAS.sub(" or ", found[0]),
-    ),
     Phrase((":",), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
     Phrase((), BULLET, ""),
     _phrase("(", r"\s*\([^()\n]{1,20}\)(?=,?\s+or\b)", ""),  # X (50 %) or Y
