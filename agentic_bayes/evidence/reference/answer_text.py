@@ -69,7 +69,7 @@ _DIGITS = re.compile(r"\d", re.ASCII)
 _WITH_LETTERS = re.compile(r"(\d[\d.,'_]*)(-?)([^\d.,'_-].*)", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)t(\d\d:\d\d)(?::00(?:\.0+)?|(:\d\d(?:\.\d+)?))?z?", re.ASCII)
 _TIME_OF_DAY = re.compile(r"(\d[\d:.]*)([ap])\.?m", re.ASCII)
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.ASCII)
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|er)", re.ASCII)
 _RELEASE = re.compile(r"v(\d+(?:\.\d+)+)", re.ASCII)
 _THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
 

@@ -129,14 +129,19 @@ def _dates(run: Sequence[Token], year: str) -> list[Token]:
             return []
         month = own[-1] if month_first else own[0]
         date = f"{year}-{MONTHS[run[month].text]:02}-{int(run[day].text):02}"
-        negated, opens = (run[day].negated or run[month].negated), (run[day].opens or (abs(day - month) == 1 and run[month].opens))
+        negated, opens = (
+            (run[day].negated or run[month].negated),
+            (run[day].opens or (abs(day - month) == 1 and run[month].opens)),
+        )
         dates[day] = Token("code", date, negated=negated, opens=opens)
     return [dates.get(i, token) for i, token in enumerate(run) if token.kind != "code"]
 
 
 def with_short_dates(text: Sequence[Token]) -> list[Token]:
     """The tokens, with 20260314 and 14.3.26 as dates."""
-    dates = (read_short_date(token.text) if token.kind in ("code", "number") and not token.units else "" for token in text)
+    dates = (
+        read_short_date(token.text) if token.kind in ("code", "number") and not token.units else "" for token in text
+    )
     return [token._replace(kind="code", text=date) if date else token for token, date in zip(text, dates, strict=True)]
 
 

@@ -9,65 +9,64 @@ from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.hedging import SHORT, Reading, names
-from agentic_bayes.evidence.reference.vocabulary import COPULAS, INTERJECTIONS, LEADS, STOP_WORDS
+from agentic_bayes.evidence.reference.vocabulary import COPULAS, CUES, INTERJECTIONS, LEADS, STOP_WORDS
 
 _ATTEMPT = "(?:guess|answer|draft|version|attempt|thought|choice|idea|option|estimate|reply)"
 _EARLIER = re.compile(
     rf"\b(?:initially|originally|previously|formerly|earlier|at first|used to|draft"
-    rf"|(?:first|second|old|other|wrong|alternative|previous|initial|original) {_ATTEMPT}|runner-up|favou?rite|front-?runner"
+    rf"|(?:first|second|old|other|wrong|alternative|previous|initial|original) {_ATTEMPT}"
+    r"|runner-up|favou?rite|front-?runner"
     r"|was (?:also )?(?:considered|discussed|mentioned|rejected|dropped|proposed|shortlisted|a candidate)"
+    r"|(?:was|is) (?:closed|full|unavailable|sold out)|you (?:asked|mentioned|wrote)"
     r"|(?:was|were|been) (?:told|promised|quoted)|expected|assumed|hoped for|insists?|before (?:the|that|it))\b"
     r"|^\W*(?:was|old|previous)\b"
-    r"|\b(?:everyone|everybody|people|many|most|some|others|you(?= said| expect))(?: \w+){0,2} (?:think|say|said|expect|assume|guess|pick"
-    r"|believe|answer|name|suggest|claim)(?:s|es|ed)?\b",
+    r"|\b(?:everyone|everybody|people|many|most|some|others|you(?= said| expect))(?: \w+){0,2} "
+    r"(?:think|say|said|expect|assume|guess|pick|believe|answer|name|suggest|claim)(?:s|es|ed)?\b",
     re.IGNORECASE,
 )
 _DEPARTED = re.compile(r"\b(?:left|resigned|retired|stepped down|withdrew|dropped out|lost|died|moved on)\b")
 _FINAL = re.compile(
-    r"\b(?:finally|final(?: (?:answer|version|choice|decision)|(?=:))|corrected(?: answer)?|correction|in the end|eventually"
-    r"|(?:(?:my|the|correct|right|real|actual) )?answer)\W{0,4}(?:is|was|:)?\W{0,4}(?=\w)",
+    r"\b(?:finally|final(?: (?:answer|version|choice|decision)|(?=:))|corrected(?: answer)?|correction|in the end"
+    r"|eventually|(?:(?:my|the|correct|right|real|actual) )?answer)\W{0,4}(?:is|was|:)?\W{0,4}(?=\w)",
     re.IGNORECASE,
 )
 _FIRST = re.compile(r"^\W*first (?!,)", re.IGNORECASE)
 _THEN = re.compile(r"^\W*(?:and )?(?:then|later|finally)\b", re.IGNORECASE)
 _WRONGLY = re.compile(r"\b(?:wrongly|mistakenly|erroneously|falsely)\b", re.IGNORECASE)
 _THOUGH = re.compile(r"^(?:al)?though\b", re.IGNORECASE)
-_WHICH_ONE = re.compile(r"\bwhich (?:one|of (?:them|these|those|the two))\b", re.IGNORECASE)
-_NOW = re.compile(r"\b(?:now|today|currently|nowadays|these days|at present|at the moment)\b", re.IGNORECASE)
-_ASIDE = r"(?:which|who|whose|although|though|while|whereas|tak(?:ing|en)|replacing|beating|after|before|instead|ahead)"
-_BREAK = re.compile(
-    rf"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
-    rf"|,\s(?=(?i:{_ASIDE}|now|today|later|finally|currently|eventually|originally|previously|formerly)\b)|\s[-\u2013\u2014]\s"
+_WHICH_ONE = re.compile(r"\bwhich (?:one|of (?:them|these|those|the two))\b[^?]*$", re.IGNORECASE)
+_CHOOSE = re.compile(r"^\W*please (?:choose|pick|select)\b", re.IGNORECASE)
+_NOW = re.compile(
+    r"\b(?:now|today|currently|nowadays|these days|at present|at the moment)\b|^\W*(?:so|then|later)\b", re.IGNORECASE
 )
-# one of them is in every text that the patterns above match; far faster to look for
-_CUES = (
-    *("initial", "origin", "previous", "formerly", "earlier", "at first", "used to", "draft", "guess", "answer", "version"),
-    *("attempt", "thought", "choice", "idea", "option", "estimate", "reply", "runner", "favo", "candidate", "considered"),
-    *("discussed", "mentioned", "rejected", "dropped", "proposed", "shortlisted", "told", "promised", "quoted", "expected"),
-    *("assumed", "hoped", "insist", "before", "final", "correct", "in the end", "eventually", "now", "today", "current"),
-    *("these days", "at present", "at the moment", "left", "resigned", "retired", "stepped", "withdrew", "lost", "died"),
-    *("think", "say", "said", "expect", "assume", "pick", "believe", "name", "suggest", "claim", "wrong", "though", "which"),
-    *("mistaken", "erroneous", "false", "first", "moved on", "(was", "(old", "(prev"),
+_ASIDE = r"(?:which|who|whose|although|though|while|whereas|tak(?:ing|en)|replacing|beating|after|before|instead|ahead)"
+_TIMES = "now|today|later|finally|currently|eventually|originally|previously|formerly"
+_BREAK = re.compile(
+    r"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
+    rf"|,\s(?=(?i:{_ASIDE}|{_TIMES})\b)|\s[-\u2013\u2014]\s"
+)
+# a beginning that may be the whole answer
+_SHORT_BEGINNING = re.compile(
+    r"\W{0,8}[^\s.,;:!?()]{1,40}(?: [^\s.,;:!?()]{1,40}){0,4}"
+    rf"(?:[.;\u2026(]|\s[(\[\u2013\u2014-]|,\s{_ASIDE}\b)"
 )
 _FEW = 3  # parts with other figures; in more, each probably means something else
 _NEAR = 2  # parts between what an answer said before and what it says now
 _SURE = r"(?:sure|certain|positive|clear)"
 _UNSURE = re.compile(
-    rf"(?:^|[.!?;,\u2026\n(\u2014-]\s?|\band )(?:(?:sorry|honestly|but|well|hmm|to be honest),? )?"
-    rf"(?:(?:i|we)(?:'m| am|'re| are)? )?(?:(?:really|still|quite|also|just|do) )*"
-    rf"(?:not (?:\w+ )?{_SURE}|(?:aren't|isn't) {_SURE}|unsure|uncertain|don't (?:really )?know|not know|have no idea|no idea"
-    r"|can't (?:say|tell)|cannot (?:say|tell)|(?:it's |it is )?hard to (?:say|tell)"
+    r"(?:^|[.!?;,\u2026\n(\u2014-]\s?|\band )(?:(?:sorry|honestly|but|well|hmm|to be honest),? )?"
+    r"(?:(?:i|we)(?:'m| am|'re| are)? )?(?:(?:really|still|quite|also|just|do) )*"
+    rf"(?:not (?:\w+ )?{_SURE}|(?:aren't|isn't) {_SURE}|unsure|uncertain|don't (?:really )?know|not know"
+    r"|(?:have )?no idea|can't (?:say|tell)|cannot (?:say|tell)|(?:it's |it is )?hard to (?:say|tell)"
     r"|(?:nobody|no one) (?:really )?(?:knows|can say)|your guess is as good as mine)"
-    r"(?: (?:at all|yet|either|myself|for sure|for certain|here))*\s?(?=[.!?;,\u2026)\u2014\n-]|$)(?!,? (?:but|however|though)\b)"
-    r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)(?!,? (?:but|however)\b)",
-    re.IGNORECASE,
+    r"(?: (?:at all|yet|either|myself|for sure|for certain|here))*\s?(?=[.!?;,\u2026)\u2014\n-]|$)"
+    r"(?!,? (?:but|however|though)\b)"
+    r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
+    r"(?!,? (?:but|however)\b)"
 )
 _UNSURE_CUES = ("sure", "certain", "positive", "clear", "know", "idea", "say", "tell", "guess", "decided", "announced")
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
-
-
-# a beginning that may be the whole answer
-_SHORT_BEGINNING = re.compile(rf"\W{{0,8}}[^\s.,;:!?()]{{1,40}}(?: [^\s.,;:!?()]{{1,40}}){{0,4}}(?:[.;\u2026(]|\s[(\[\u2013\u2014-]|,\s{_ASIDE}\b)")
+_SAID_BEFORE = "The answer names the reference only as what it was, or what was said before; it says: {}."
 
 
 class _Part(NamedTuple):
@@ -93,51 +92,68 @@ def set_aside(
     reading: Reading,
     named: Collection[str],
 ) -> str:
-    """Why the reference, which the answer names, is not what it asserts in the end; empty if it is, as far as rules see.
+    """Why the reference, which the answer names, is not what it asserts in the end; empty if it is.
 
-    `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's names
-    if the reference is one.
+    `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's
+    names if the reference is one.
     """
     lower = answer.lower()
     depends = ("depends" in lower or "otherwise" in lower) and bool(_DEPENDS.search(answer))
-    if not depends and not any(cue in lower for cue in _CUES) and not _SHORT_BEGINNING.match(answer):
+    if not depends and not any(cue in lower for cue in CUES) and not _SHORT_BEGINNING.match(answer):
         return ""
     parts = list(_parts(answer, wanted, known, reading, named))
     given = [i for i, part in enumerate(parts) if part.gives]
-    others = [i for i, part in enumerate(parts) if part.other and not part.gives]
     if not given:
         return ""
-    said_before = "The answer names the reference only as what it was, or what was said before ({})."
-    if depends and any(part.other for part in parts):
-        return "The answer says that it depends."
     if all(_WRONGLY.search(parts[i].text) and not parts[i].other for i in given):
         return "The answer says that the reference is wrong."
-    if not others and not any(part.other for part in parts):
+    if not any(part.other for part in parts):
         return ""
-    asking = {i for i, part in enumerate(parts) if part.end.startswith("?") and _WHICH_ONE.search(part.text)}
-    asking |= {i - 1 for i in asking}
-    if asking.issuperset(given) and any(parts[i].other for i in asking if i >= 0):
+    if depends:
+        return "The answer says that it depends."
+    asking = {i for i, part in enumerate(parts) if _asks_back(part)}
+    asking |= {i - back for i in asking for back in (1, 2) if i >= back}
+    if asking.issuperset(given) and any(parts[i].other for i in asking):
         return "The answer asks which one is meant."
+    stands = _stands_instead(parts, given, wanted, known, named, reading)
+    return "" if stands is None else _SAID_BEFORE.format(parts[stands].text.strip())
+
+
+def _stands_instead(
+    parts: Sequence[_Part],
+    given: Sequence[int],
+    wanted: Sequence[Token],
+    known: Collection[tuple[str, str]],
+    named: Collection[str],
+    reading: Reading,
+) -> int | None:
+    """The place of the part that gives another answer, where the given ones only mention the reference."""
+    others = [i for i, part in enumerate(parts) if part.other and not part.gives]
     if not others:
-        return ""
-    if all(i and i - 1 in others and _THOUGH.match(parts[i].text) for i in given):
-        return said_before.format(parts[given[0] - 1].text.strip())
+        return None
+    if all(i - 1 in others and _THOUGH.match(parts[i].text) for i in given):
+        return given[0] - 1
     early = {i for i, part in enumerate(parts) if _is_early(part, named)}
     pairs = enumerate(itertools.pairwise(parts))
     early |= {i for i, (one, after) in pairs if _FIRST.match(one.text) and _THEN.match(after.text)}
     finals = [i for i in others if i not in early and _concludes(parts[i], wanted, known, named, reading)]
     if finals and all(i in early or i < finals[-1] or _is_incidental(parts[i], wanted) for i in given):
-        return said_before.format(parts[finals[-1]].text.strip())
-    standing = [i for i in others if i not in early]
+        return finals[-1]
     places = set(given)
-    near = [i for i in standing if not places.isdisjoint(range(i - _NEAR, i + _NEAR + 1))]
+    near = [i for i in others if i not in early and not places.isdisjoint(range(i - _NEAR, i + _NEAR + 1))]
     if near and early.issuperset(given) and (named or len(others) <= _FEW):
-        return said_before.format(parts[near[0]].text.strip())
-    if all(_was(parts[i], wanted) for i in given) and (now := [i for i in others if _NOW.search(parts[i].text)]):
-        return said_before.format(parts[now[0]].text.strip())
-    if _is_head(parts[0], wanted, known, named) and all(_is_incidental(parts[i], wanted) for i in given):
-        return f"The answer is {parts[0].text.strip()}; it only mentions the reference."
-    return ""
+        return near[0]
+    now = [i for i in others if _NOW.search(parts[i].text)]
+    if now and all(_was(parts[i], wanted) for i in given):
+        return now[0]
+    alone = _is_head(parts[0], wanted, known, named) and all(_is_incidental(parts[i], wanted) for i in given)
+    return 0 if alone else None
+
+
+def _asks_back(part: _Part) -> bool:
+    """Whether a part asks which of several things is meant."""
+    asks = part.end.startswith("?") and _WHICH_ONE.search(part.text)
+    return bool(asks or (not part.end.startswith(",") and _CHOOSE.search(part.text)))
 
 
 def _parts(
@@ -194,7 +210,8 @@ def _was(part: _Part, wanted: Sequence[Token]) -> bool:
     """Whether the reference stands directly after a verb in the past."""
     sought = {token.key for token in wanted}
     return any(
-        token.key in sought and i and part.read[i - 1].text in ("was", "were", "had") for i, token in enumerate(part.read)
+        token.key in sought and i and part.read[i - 1].text in ("was", "were", "had")
+        for i, token in enumerate(part.read)
     )
 
 

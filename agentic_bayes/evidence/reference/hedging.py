@@ -240,7 +240,7 @@ def subject(text: Sequence[Token], copula: int, *, pointed: bool = True) -> rang
     start = end = copula
     while _continues(text, start, end) and text[start - 1].text not in _SUBJECT_ENDS:
         start -= 1
-    words = [token.text for token in text[start:end]]
+    words = [token.text for token in text[start:end] if token.text not in AUXILIARIES and token.text != "not"]
     of_people = words in (["you"], ["they"]) and any(t.text in REPORTS for t in text[max(start - REACH, 0) : start])
     if pointed and (of_people or POINTERS.issuperset(words) or (len(words) == 2 and words[0] in ("that", "this"))):
         while start > copula - REACH and start and text[start - 1].text in _FILLERS:

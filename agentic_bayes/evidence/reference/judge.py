@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens, with_initials
+from agentic_bayes.evidence.reference.answer_text import (
+    Token,
+    content,
+    found_in,
+    index_of,
+    normalise,
+    shared,
+    tokens,
+    with_initials,
+)
 from agentic_bayes.evidence.reference.dates import (
     has_date,
     parts,
@@ -139,7 +148,7 @@ class ReferenceJudge:
             return flawed(0.0, "The answer is blank.", "refusal")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        answer = with_initials(given_in_json(answer))
+        answer = with_initials(answer if "{" in reference else given_in_json(answer))
         reference = with_initials(_CHOICE.sub("", reference))
         if _VERSIONED.search(reference) or _VERSIONED.search(turn.query):
             reference, answer = (_VERSION.sub(_NAME, text) for text in (reference, answer))

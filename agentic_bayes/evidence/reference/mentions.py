@@ -80,10 +80,12 @@ def taken_back(
     topic = frozenset() if any(token.negated for token in asked) else {token.key for token in asked}
     around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
     doubted = _doubted(answered, sorted(around), sought, topic)
-    state = len(expected) == 1 and not named and _STATE.fullmatch(expected[0].text) and context.isdisjoint(("will", "be"))
+    state = (
+        len(expected) == 1 and not named and _STATE.fullmatch(expected[0].text) and context.isdisjoint(("will", "be"))
+    )
     if context.isdisjoint(LIMITS) and has_date(expected):
         doubted.update(place for place in places if _is_in_range(answered, place))
-    doubted.update(place for place in places if _is_possible(answered, place, state=bool(state)))
+    doubted.update(place for place in places if _is_possible(answered, place, sought, state=bool(state)))
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return _NOT_GIVEN
     if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):
@@ -149,15 +151,18 @@ def _is_in_range(text: Sequence[Token], place: int) -> bool:
     """Whether a date is an end of a range ("October 5 to 9, 2025")."""
     to = ("to", "until", "bis")
     before, after = text[max(place - 2, 0) : place], text[place + 1 : place + 3]
+    before = () if text[place].opens or (before and before[-1].opens and before[-1].text in to) else before
     before = before[:-1] if before and before[-1].text in to else before
     after = after[1:] if after and after[0].text in to else after
     return has_date(before[-1:]) or (has_date(after[:1]) and not after[0].opens)
 
 
-def _is_possible(text: Sequence[Token], place: int, *, state: bool) -> bool:
+def _is_possible(text: Sequence[Token], place: int, sought: Collection[tuple[str, str]], *, state: bool) -> bool:
     """Whether the answer says only that what stands here may be so; of a state, too, that it will or should be."""
     words: list[str] = []  # backwards, within the clause
     at = place
+    while at and text[at - 1].key in sought and not text[at].opens:
+        at -= 1
     while at and len(words) < _FEW_WORDS and not text[at].opens:
         at -= 1
         words.append(text[at].text)

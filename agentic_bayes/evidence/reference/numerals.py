@@ -92,7 +92,10 @@ def read_short_date(text: str) -> str | None:
 _A_HALF = re.compile(r"\bhalf an? (?=[a-z])(?!dozen)", re.ASCII)
 _AND_A_HALF = re.compile(r"\b(an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4}) and a half\b", re.ASCII)
 _A_UNIT_AND_A_HALF = re.compile(r"\b(?:an?|one) (\w+) and a half\b", re.ASCII)
-_HALF_PAST = re.compile(r"\bhalf past (one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2})\b", re.ASCII)
+_PART_OF_A = re.compile(r"\b(quarters?|thirds?) of an? (?=[a-z])", re.ASCII)
+_HALF_PAST = re.compile(
+    r"\bhalf past (one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2})\b", re.ASCII
+)
 _DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six|\d)) dozen\b", re.ASCII)
 _A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)", re.ASCII)
 _POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
@@ -102,9 +105,13 @@ _POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.AS
 
 def with_figures(text: str) -> str:
     """A text in lower case, with halves, dozens, powers of ten and hours of other countries in plain figures."""
+    if " of a" in text:
+        text = _PART_OF_A.sub(r"\1 ", text)
     if "half" in text:
         text = _HALF_PAST.sub(lambda match: f"{_count(match[1])}:30", text)
-        text = _A_UNIT_AND_A_HALF.sub(r"1.5 \1", _AND_A_HALF.sub(lambda match: f"{_count(match[1])}.5", _A_HALF.sub("0.5 ", text)))
+        text = _A_UNIT_AND_A_HALF.sub(
+            r"1.5 \1", _AND_A_HALF.sub(lambda match: f"{_count(match[1])}.5", _A_HALF.sub("0.5 ", text))
+        )
     if "dozen" in text:
         text = _DOZEN.sub(lambda match: str(6 if match[1] else 12 * _count(match[2] or "1")), text)
     if "10" in text and "^" in text:

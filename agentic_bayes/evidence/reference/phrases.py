@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, TENS
 
-
 Plain = str | Callable[[re.Match[str]], str]
 
 
@@ -103,7 +102,9 @@ REJECTIONS = (
 )
 
 _KNOWN_AS = "(?:called|known as|named)"
-_MONEY = r"(?:[$\u20ac\u00a3] ?\d(?:[\d.,]{0,15}\d)?|(?<![\d.,])\d(?:[\d.,]{0,15}\d)?(?= ?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b))"
+_AMOUNT = r"\d(?:[\d.,]{0,15}\d)?"
+_CURRENCY = "(?:dollars?|euros?|pounds?|usd|eur|gbp)"
+_MONEY = rf"(?:[$\u20ac\u00a3] ?{_AMOUNT}|(?<![\d.,]){_AMOUNT}(?= ?{_CURRENCY}\b))"
 _UP_TO_COMMA = r"((?:[^,.;\n]|[.,](?=\d)){1,40}?)"
 _RELATIONS = (
     "successor|replacement|predecessor|deputy|rival|pupil|student|contemporary|friend|follower|colleague|assistant|teacher"
@@ -115,12 +116,15 @@ _NUMBER_WORD = "|".join(sorted({*NUMBER_WORDS, *TENS}))
 _FIGURE = rf"(?=[$\u20ac\u00a3]? ?\d|(?:{_NUMBER_WORD})\b)"
 RETRACTIONS = (
     _phrase("have", r"\b(?:would|could|should|might) have (?!to\b)", "formerly "),
-    _phrase("would", r"\b(?:many|some|most|people|everyone|everybody)(?: people)? would (?:say|answer|guess)\b", "formerly"),
+    _phrase(
+        "would", r"\b(?:many|some|most|people|everyone|everybody)(?: people)? would (?:say|answer|guess)\b", "formerly"
+    ),
     _phrase(
         "merged renamed changed became turned converted",
         r"\b(?:merged (?:in)?to|renamed(?: to| as)?|changed to|became|turned into|converted (?:in)?to)\b",
         "; actually ",
     ),
+    _phrase("whether if", r"\b(?:whether|if) (?:it|that|this)(?:'s| is| was| were)\b", "formerly"),
     Phrase((), re.compile(rf"\b(?:(?:{_RELATIONS})s? (?:of|to)|near|outside|close to) (?=[A-Z])"), "not "),
     _phrase("was", r"\bwas (?:going|supposed|meant) to be\b", "not"),
     _phrase("replac supersed succeed follow", r"\b(?:replaced|superseded|succeeded) (?:by|with)\b", "; actually "),
@@ -170,23 +174,27 @@ MONEY_RANGE = _phrase(
 # limits, which are no values
 BOUNDS = (
     _phrase(
-        "at over under above below than of upwards",
-        r"\b(?:at (?:the )?(?:least|most|minimum|maximum)|(?:no|not) (?:fewer|less) than|over|under|above|below|upwards of"
+        "at over under above below than of upwards almost nearly quite",
+        r"\b(?:almost|nearly|not quite|just (?:under|over)|at (?:the )?(?:least|most|minimum|maximum)"
+        r"|(?:no|not) (?:fewer|less) than|over|under|above|below|upwards of"
         rf"|a (?:minimum|maximum) of) {_FIGURE}",
         "not ",
     ),
-    _phrase("than", r"(?<![\w.,])([$\u20ac\u00a3]?\d[\d.,]{0,15}(?: \w+)? (?:more|less|fewer|higher|lower) than\b)", r"not \1"),
+    _phrase(
+        "than",
+        r"(?<![\w.,])([$\u20ac\u00a3]?\d[\d.,]{0,15}(?: \w+)? (?:more|less|fewer|higher|lower) than\b)",
+        r"not \1",
+    ),
     _phrase("+", r"(?<![\w+])([$\u20ac\u00a3]?\d[\d.,]*)\+(?![\w+])", r"not \1"),
     _phrase("< > \u2264 \u2265", r"(?<![\w/\"'>=-])[<>\u2264\u2265]=? ?(?=[$\u20ac\u00a3]?\d)", "not "),
     _phrase("from", rf"\bfrom (?={_MONEY})", "not "),
-    _phrase(
-        "at from with", rf"\b(?:starts?|starting|begins?|beginning) (?:at|from|with) (?={_MONEY})", "not "
-    ),
+    _phrase("at from with", rf"\b(?:starts?|starting|begins?|beginning) (?:at|from|with) (?={_MONEY})", "not "),
 )
 DATE_BOUNDS = (
     _phrase(
         "before after",
-        r"(\b(?:not|never|no|n't)\b[^.;\n]{0,40}|n't\b[^.;\n]{0,40})?\b(?i:before|after|prior to) (?=(?:the )?(?:\d|[A-Z][a-z]{2,8}\.? \d))",
+        r"((?:\b(?:not|never|no)|n't)\b[^.;\n]{0,40})?\b(?i:before|after|prior to) "
+        r"(?=(?:the )?(?:\d|[A-Z][a-z]{2,8}\.? \d))",
         lambda found: found[0] if found[1] else "not ",
         0,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,7 @@ _FEW = 3  # tokens of an answer in which "first" and "once" can only be numbers
 _DECIMALS = 12
 _LONGEST_NUMBER = 24  # characters of a number that is converted
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL | re.IGNORECASE)
-_ANSWER_KEYS = ("final_answer", "final", "answer", "result", "output", "response", "value")
+_ANSWER_KEYS = ("final_answer", "final", "answer")
 
 
 class Terms(NamedTuple):
@@ -79,7 +80,7 @@ def in_terms_of(reference: str, query: str, answered: Sequence[Token]) -> Terms:
     if spelled := {written: token for token in expected if (written := _code(token))}:
         steps.append(lambda read: [_respelled(token, spelled) for token in read])
     pairs = {match.groups() for written in spelled if (match := _LETTERS_AND_DIGITS.fullmatch(written))}
-    split = {(a.text, b.text) for a, b in zip(expected, expected[1:], strict=False) if _is_pair(a, b)}
+    split = {(a.text, b.text) for a, b in itertools.pairwise(expected) if _is_pair(a, b)}
     if pairs or split:
         codes = {_code(token): token for token in expected}
         steps.append(lambda read: list(_paired(read, {pair: codes["".join(pair)] for pair in pairs}, split)))
@@ -134,6 +135,9 @@ def _merged(read: Sequence[Token]) -> list[Token]:
         linked = len(out) > 1 and out[-1].key == ("word", "and")
         before = out[-1 - linked] if len(out) > linked else None
         larger = _scale(before) if scale and before else None
+        if larger and larger[0] == "duration" and token.units == UNITS["m"]:  # 1 h 30 m
+            token = token._replace(units=UNITS["min"])
+            scale = _scale(token)
         if scale and larger and before and scale[0] == larger[0] and not token.opens:
             value = _value(token) * scale[1]
             if scale[1] < larger[1] and 0 < value < larger[1]:
@@ -202,9 +206,7 @@ def _is_pair(word: Token, number: Token) -> bool:
     return word.kind == "word" and number.kind == "number" and number.text.isdigit() and not number.units
 
 
-def _paired(
-    read: Sequence[Token], pairs: dict[tuple[str, ...], Token], split: set[tuple[str, str]]
-) -> Iterator[Token]:
+def _paired(read: Sequence[Token], pairs: dict[tuple[str, ...], Token], split: set[tuple[str, str]]) -> Iterator[Token]:
     """The tokens, with "SKU 4471" as sku-4471 if the reference writes it so, and the reverse."""
     skip = False
     for i, token in enumerate(read):

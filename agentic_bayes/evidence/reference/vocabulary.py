@@ -68,7 +68,19 @@ _SCALES = (
 SCALES = {unit: (measure, Fraction(size)) for measure, sizes in _SCALES for unit, size in sizes.items()}
 
 # A query about a share: here a number without a unit may be a percentage.
-PERCENTAGES = ("%", "per ?cent", "share", r"\brate", "proportion", "discount", "interest", "chance", "probab", r"\btax", "tip")
+PERCENTAGES = (
+    "%",
+    "per ?cent",
+    "share",
+    r"\brate",
+    "proportion",
+    "discount",
+    "interest",
+    "chance",
+    "probab",
+    r"\btax",
+    "tip",
+)
 
 # Written before a number without a space ("USD36").
 UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
@@ -96,7 +108,20 @@ _BELOW_TWENTY = _words(
     "fifteen sixteen seventeen eighteen nineteen",
 )
 NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY)}
-FRACTIONS = {"half": 2, "third": 3, "thirds": 3, "sixth": 6, "tenth": 10, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "eighth": 8, "eighths": 8, "tenths": 10}
+FRACTIONS = {
+    "half": 2,
+    "third": 3,
+    "thirds": 3,
+    "sixth": 6,
+    "tenth": 10,
+    "quarter": 4,
+    "quarters": 4,
+    "fifth": 5,
+    "fifths": 5,
+    "eighth": 8,
+    "eighths": 8,
+    "tenths": 10,
+}
 # Read as numbers only where the reference has numbers like these.
 ORDINALS = {
     word: str(value)
@@ -200,7 +225,8 @@ CLAIMS = _set_of(
 )
 DOUBTS = _set_of(
     "doubt deny refute dispute unlikely improbable impossible unclear unknown uncertain unsure doubtful wonder",
-    "misconception myth fallacy unlike exclude excluded eliminate eliminated reject rejected discard outdated obsolete nobody none hardly wish",
+    "misconception myth fallacy unlike exclude excluded outdated obsolete nobody none hardly wish",
+    "eliminate eliminated reject rejected discard",
 )
 TURNED_AWAY = {
     "than": _set_of("rather other more fewer less higher lower greater smaller longer shorter later earlier"),
@@ -220,6 +246,20 @@ ANSWERS = _set_of("answer solution case choice option")
 LIMITS = _set_of(
     "least most minimum maximum max min limit over under above below can may must need allow allowed require required",
     "up deadline late latest early earliest before after more less fewer than old start range until by",
+)
+
+# An answer without all of these says nothing of what was before, or is said by others.
+CUES = tuple(
+    cue.replace("_", " ")
+    for cue in _words(
+        "initial origin previous formerly earlier at_first used_to draft guess answer version attempt thought",
+        "choice idea option estimate reply runner favo candidate consider discussed mentioned rejected",
+        "dropped proposed shortlist told promised quoted expect assume hoped insist before final correct",
+        "in_the_end eventually now today current these_days at_present at_the_moment left resigned retired",
+        "stepped withdrew lost died moved_on think say said pick believe name suggest claim wrong though",
+        "which mistaken erroneous false first closed full unavailable sold asked wrote choose select so_you",
+        "then later (was (old (prev",
+    )
 )
 
 # What takes back what was said before, what opposes it, and what may stand before the new answer.
