@@ -429,7 +429,7 @@ def test_what_hedges_denies_or_lists_is_wrong_and_what_is_right_is_right():
 
 
 def scored(name):
-    """The lines (`reference | answer`, below their query) of a file of answers, by whether the judge takes them as right."""
+    """The lines (`reference | answer`, below their query) of a file, by whether the judge takes them as right."""
     lines, query = {True: set(), False: set()}, ""
     for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
@@ -441,7 +441,7 @@ def scored(name):
 
 
 def test_hedges_of_other_kinds_are_wrong():
-    """Bounds, earlier guesses, replacements, states to come, ignorance and lists, but for what has a meaning and no form."""
+    """Bounds, earlier guesses, replacements, states to come, ignorance and lists, where their form tells."""
     lines = scored("answers_wrong.txt")
     assert len(lines[False]) > 260
     assert lines[True] == {

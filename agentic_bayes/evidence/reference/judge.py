@@ -71,7 +71,7 @@ _ONLY_LETTERS = re.compile(r"(?:\W|\b(?:[A-Z]|and|or|both|either|[Oo]ptions?|[Aa
 
 _CHOICE = re.compile(r"^\W*(?:the )?(?:option|answer|choice) (?=\(?[A-Z]\)?\W*$)", re.IGNORECASE)
 # where versions are meant, 2.10 is not 2.1
-_VERSIONED = re.compile(r"\b(?:versions?|releases?|build|v\d)", re.IGNORECASE)
+_VERSIONED = re.compile(r"\b(?:versions?|releases?|v\d+\.\d+)\b", re.IGNORECASE)
 _VERSION = re.compile(r"(?<![\w.,$€£])[vV]?(?=\d+\.\d+\b)(?!\d+\.\d+[.,]\d)", re.ASCII)
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
@@ -90,16 +90,20 @@ class ReferenceJudge:
     -----
     Texts are compared as tokens: NFKC and case folding; words without a plural s; numbers by value
     (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a comma is a decimal comma only if it
-    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; halves, quarters, fifths, eighths and
-    tenths are evaluated: ``½`` is .5)
+    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; ``½`` and ``50/100`` are .5,
+    ``10^3`` is 1000; if the reference has a number, ``twice`` is 2 and ``zwölf`` 12; where a version is meant,
+    ``2.10`` is not ``2.1``)
     together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
     dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03,
-    ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known in some other
-    languages, too (``14. März 2026``, ``2026年3月14日``),
-    ``9 am`` is 9:00 am, ``14:30`` 2:30 pm and ``2026-03-14T10:30:00Z`` a date and a time; names may lack their accents;
+    ``14/03/2026`` and ``14.3.26`` are 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known
+    in some other languages, too (``14. März 2026``, ``2026年3月14日``),
+    ``9 am`` is 9:00 am, ``14:30`` 2:30 pm and ``2026-03-14T10:30:00Z`` a date and a time; names may lack their
+    accents, and initials their points; British and American spellings are one; ``B-12`` is B12;
     a capital letter in a short reference names something ("Plan A", an option "B"), which the article "a" does not; a
-    month next to a number counts as a code. Different units do not match (nothing is
-    converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
+    month next to a number counts as a code. Durations, metric units, feet and pounds are converted to the reference's
+    unit; other different units do not match; a missing unit matches any, but a percentage is no bare number unless the
+    query asks for a share. Of a JSON object only the field ``answer``, ``final_answer`` or ``final`` counts, if there
+    is one. A token is negated if a negation comes directly before it in its clause
     ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known), or if
     the answer calls it wrong ("42 is wrong", "the reference says 42, but that is incorrect"). The first rule that
     applies decides:
@@ -111,8 +115,9 @@ class ReferenceJudge:
        An answer that says both yes and no → .1.
     3. The answer leaves a choice between alternatives of the reference's kind ("London or Paris", "41, 42, 43"), and
        does not say which → .1. It may list other things, or the same in another unit. Or it names a short reference (at
-       most three words) only as what others say, what it was, what is doubtful, or an end of a range, or corrects
-       itself ("Some say Paris, but it's London", "Paris, sorry, London") → .1.
+       most three words) only as what others say, what it was, what is doubtful, may be or will be, as a limit
+       ("at least 5"), an end of a range or an aside to another answer ("Lyon, which replaced Paris"), or corrects itself
+       ("Some say Paris, but it's London", "Paris, sorry, London"), or says that it does not know → .1.
     4. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
     5. The answer directly negates what the reference affirms, or the reverse → .1.
     6. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the

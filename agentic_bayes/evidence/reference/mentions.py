@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.dates import has_date
@@ -93,7 +94,7 @@ def taken_back(
     return ""
 
 
-def _limits(expected: Sequence[Token], context: Collection[str]) -> Iterator[Phrase]:
+def _limits(expected: Sequence[Token], context: AbstractSet[str]) -> Iterator[Phrase]:
     """The phrases that make a number one end of a range, unless a limit is asked for."""
     if not any(token.kind in ("number", "code") for token in expected):
         return

@@ -39,8 +39,8 @@ def read_number(text: str) -> str | None:
     if match := _SCIENTIFIC.fullmatch(text):
         return plain_number(shifted(match[1], int(match[2])))
     if match := _FRACTION.fullmatch(text):
-        fraction = Fraction(text)
-        return plain_number(f"{float(fraction):.12f}") if fraction < 1 and 10**12 % fraction.denominator == 0 else None
+        share = Fraction(text)
+        return plain_number(f"{float(share):.12f}") if share < 1 and 10**12 % share.denominator == 0 else None
     whole, mark, fraction = text, "", ""
     points, commas = text.count("."), text.count(",")
     if points and commas:  # the mark that comes last is the decimal one

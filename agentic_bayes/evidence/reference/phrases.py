@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, TENS
 
-Plain = str | Callable[[re.Match[str]], str]
+Rewriting = str | Callable[[re.Match[str]], str]
 
 
 class Phrase(NamedTuple):
@@ -16,7 +16,7 @@ class Phrase(NamedTuple):
 
     cues: Sequence[str]  # in lower case; a pattern without cues is always searched
     pattern: re.Pattern[str]
-    plain: Plain
+    plain: Rewriting
 
 
 def reworded(text: str, phrases: Sequence[Phrase]) -> str:
@@ -30,7 +30,7 @@ def reworded(text: str, phrases: Sequence[Phrase]) -> str:
     return text
 
 
-def _phrase(cues: str, pattern: str, plain: Plain, flags: int = re.IGNORECASE) -> Phrase:
+def _phrase(cues: str, pattern: str, plain: Rewriting, flags: int = re.IGNORECASE) -> Phrase:
     return Phrase(cues.split(), re.compile(pattern, flags), plain)
 
 

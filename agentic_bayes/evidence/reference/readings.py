@@ -85,8 +85,8 @@ def in_terms_of(reference: str, query: str, answered: Sequence[Token]) -> Terms:
         codes = {_code(token): token for token in expected}
         steps.append(lambda read: list(_paired(read, {pair: codes["".join(pair)] for pair in pairs}, split)))
     known = {token.text for token in expected}
-    written = {text for _, text in figures}
-    words = {word: value for word, value in FRACTION_WORDS.items() if value in written}
+    texts = {text for _, text in figures}
+    words = {word: value for word, value in FRACTION_WORDS.items() if value in texts}
     words |= _ELSEWHERE | (ORDINALS if _ORDINAL.search(reference) else {})
     few = {word: value for word, value in (ORDINALS | words).items() if word not in known}
     many = {word: value for word, value in words.items() if word not in known and word != "once"}
