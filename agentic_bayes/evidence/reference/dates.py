@@ -15,7 +15,7 @@ _MODAL = ("may", "march")  # words with another meaning, too
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
-_JOINTS = frozenset({"or", "and", "to", "oder", "und", "ou", "et", "y", "bis"})
+_JOINTS = frozenset({"or", "and", "to", "oder", "und", "ou", "et", "y", "bis", "of", "de"})
 _LONGEST_RUN = 12  # tokens of days and months before a year
 _HALVES = frozenset({"am", "pm"})
 
@@ -134,7 +134,9 @@ def _dates(run: Sequence[Token], year: str) -> list[Token]:
             (run[day].opens or (abs(day - month) == 1 and run[month].opens)),
         )
         dates[day] = Token("code", date, negated=negated, opens=opens)
-    return [dates.get(i, token) for i, token in enumerate(run) if token.kind != "code"]
+    return [
+        dates.get(i, token) for i, token in enumerate(run) if token.kind != "code" and token.text not in ("of", "de")
+    ]
 
 
 def with_short_dates(text: Sequence[Token]) -> list[Token]:

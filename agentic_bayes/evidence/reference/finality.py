@@ -57,14 +57,27 @@ _UNSURE = re.compile(
     r"(?:^|[.!?;,\u2026\n(\u2014-]\s?|\band )(?:(?:sorry|honestly|but|well|hmm|to be honest),? )?"
     r"(?:(?:i|we)(?:'m| am|'re| are)? )?(?:(?:really|still|quite|also|just|do) )*"
     rf"(?:not (?:\w+ )?{_SURE}|(?:aren't|isn't) {_SURE}|unsure|uncertain|don't (?:really )?know|not know"
-    r"|(?:have )?no idea|can't (?:say|tell)|cannot (?:say|tell)|(?:it's |it is )?hard to (?:say|tell)"
+    r"|(?:have )?no (?:idea|clue)|can't (?:say|tell)|cannot (?:say|tell)|(?:it's |it is )?hard to (?:say|tell)"
     r"|(?:nobody|no one) (?:really )?(?:knows|can say)|your guess is as good as mine)"
     r"(?: (?:at all|yet|either|myself|for sure|for certain|here))*\s?(?=[.!?;,\u2026)\u2014\n-]|$)"
     r"(?!,? (?:but|however|though)\b)"
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
 )
-_UNSURE_CUES = ("sure", "certain", "positive", "clear", "know", "idea", "say", "tell", "guess", "decided", "announced")
+_UNSURE_CUES = (
+    "sure",
+    "certain",
+    "positive",
+    "clear",
+    "know",
+    "idea",
+    "say",
+    "tell",
+    "guess",
+    "clue",
+    "decided",
+    "announced",
+)
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
 _SAID_BEFORE = "The answer names the reference only as what it was, or what was said before; it says: {}."
 
@@ -87,6 +100,7 @@ def unsure(answer: str) -> bool:
 
 def set_aside(
     answer: str,
+    reference: str,
     wanted: Sequence[Token],
     known: Collection[tuple[str, str]],
     reading: Reading,
@@ -97,11 +111,14 @@ def set_aside(
     `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's
     names if the reference is one.
     """
+    if _EARLIER.search(reference):
+        return ""
     lower = answer.lower()
     depends = ("depends" in lower or "otherwise" in lower) and bool(_DEPENDS.search(answer))
     if not depends and not any(cue in lower for cue in CUES) and not _SHORT_BEGINNING.match(answer):
         return ""
-    parts = list(_parts(answer, wanted, known, reading, named))
+    plain = not named and len(reading(reference)) == len(wanted) and all(token.kind == "word" for token in wanted)
+    parts = list(_parts(answer, wanted, known, reading, named, plain=plain))
     given = [i for i, part in enumerate(parts) if part.gives]
     if not given:
         return ""
@@ -162,6 +179,8 @@ def _parts(
     known: Collection[tuple[str, str]],
     reading: Reading,
     named: Collection[str],
+    *,
+    plain: bool,
 ) -> Iterator[_Part]:
     sought = {token.key for token in wanted}
     at = 0
@@ -173,6 +192,7 @@ def _parts(
         read = reading(text)
         gives = any(token.key in sought and not token.negated for token in read)
         other = any(_is_other(token, wanted, known, named) for token in read)
+        other = other or (plain and not gives and _is_short(read, wanted, known))
         yield _Part(text, read, sign[0].strip() if sign else "", gives, other)
 
 
@@ -189,6 +209,13 @@ def _is_other(
     )
 
 
+def _is_short(read: Sequence[Token], wanted: Sequence[Token], known: Collection[tuple[str, str]]) -> bool:
+    """Whether there are no more words than in the reference, all new, next to those that introduce an answer."""
+    words = [token for token in read if token.text not in STOP_WORDS | LEADS | INTERJECTIONS]
+    new = all(token.kind == "word" and not token.negated and token.key not in known for token in words)
+    return 0 < len(words) <= len(wanted) and new
+
+
 def _is_early(part: _Part, named: Collection[str]) -> bool:
     return bool(_EARLIER.search(part.text) or (named and _DEPARTED.search(part.text)))
 
@@ -203,6 +230,8 @@ def _concludes(
     """Whether a part is labelled as the final answer, and another answer follows the label directly."""
     label = _FINAL.search(part.text)
     read = reading(part.text[label.end() :]) if label else ()
+    if not named and all(token.kind == "word" for token in wanted):
+        return _is_short(read, wanted, known)
     return bool(read) and _is_other(read[0], wanted, known, names(part.text) if named else ())
 
 

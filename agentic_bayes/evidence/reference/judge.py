@@ -38,6 +38,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
     CLAIMS,
     DENIALS,
+    DOUBTS,
     FOREIGN_NO,
     FOREIGN_YES,
     NO_WORDS,
@@ -72,6 +73,7 @@ _ONLY_LETTERS = re.compile(r"(?:\W|\b(?:[A-Z]|and|or|both|either|[Oo]ptions?|[Aa
 _CHOICE = re.compile(r"^\W*(?:the )?(?:option|answer|choice) (?=\(?[A-Z]\)?\W*$)", re.IGNORECASE)
 # where versions are meant, 2.10 is not 2.1
 _VERSIONED = re.compile(r"\b(?:versions?|releases?|v\d+\.\d+)\b", re.IGNORECASE)
+_A_VERSION = re.compile(r"\b(?:version|release|v) ?\d+\.\d", re.IGNORECASE)
 _VERSION = re.compile(r"(?<![\w.,$€£])[vV]?(?=\d+\.\d+\b)(?!\d+\.\d+[.,]\d)", re.ASCII)
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
@@ -116,8 +118,8 @@ class ReferenceJudge:
     3. The answer leaves a choice between alternatives of the reference's kind ("London or Paris", "41, 42, 43"), and
        does not say which → .1. It may list other things, or the same in another unit. Or it names a short reference (at
        most three words) only as what others say, what it was, what is doubtful, may be or will be, as a limit
-       ("at least 5"), an end of a range or an aside to another answer ("Lyon, which replaced Paris"), or corrects itself
-       ("Some say Paris, but it's London", "Paris, sorry, London"), or says that it does not know → .1.
+       ("at least 5"), an end of a range or an aside ("Lyon, which replaced Paris"), or corrects itself ("Some say
+       Paris, but it's London", "Paris, sorry, London"), or says that it does not know → .1.
     4. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
     5. The answer directly negates what the reference affirms, or the reverse → .1.
     6. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the
@@ -155,7 +157,7 @@ class ReferenceJudge:
             return Score(1.0, "The answer is the reference.")
         answer = with_initials(answer if "{" in reference else given_in_json(answer))
         reference = with_initials(_CHOICE.sub("", reference))
-        if _VERSIONED.search(reference) or _VERSIONED.search(turn.query):
+        if any(map(_VERSIONED.search, (reference, turn.query))) or _A_VERSION.search(answer):
             reference, answer = (_VERSION.sub(_NAME, text) for text in (reference, answer))
         if len(reference) <= _LONGEST_NAME and _LETTERS.search(reference):
             letters = set(_LETTERS.findall(answer))
@@ -275,10 +277,10 @@ def _by_commitment(
     if taken := taken_back(expected, wanted, answer, read, asked, reading, named):
         return _lost(taken, "no clear answer")
     if len(sought) <= SHORT and not any(token.negated for token in expected):
-        if unsure(answer) and not unsure(reference):
+        if unsure(answer) and DOUBTS.isdisjoint(token.text for token in expected) and not unsure(reference):
             return _lost("The answer names the reference, but says that it does not know.", "no clear answer")
         known = {token.key for token in (*expected, *asked)}
-        if aside := set_aside(answer, wanted, known, reading, named):
+        if aside := set_aside(answer, reference, wanted, known, reading, named):
             return _lost(aside, "no clear answer")
     return None
 

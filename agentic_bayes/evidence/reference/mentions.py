@@ -70,6 +70,8 @@ def taken_back(
     context = {token.text for token in (*expected, *asked)}
     if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & (DOUBTS | FORMERLY):
         return ""
+    if ("word", "than") in {token.key for token in expected}:  # the reference is a limit itself
+        return ""
     if not any(token.key in sought and not token.negated for token in read):
         return ""
     text = reworded(answer, [*RETRACTIONS, *_limits(expected, context)])

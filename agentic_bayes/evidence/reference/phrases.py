@@ -59,6 +59,7 @@ SERIES = Phrase(  # X, Y and Z
 )
 LISTS = (
     *FOREIGN,
+    _phrase("or", r"\b(\d{4}-\d\d-)(\d\d) or (?=\d\d\b(?!-))", r"\1\2 or \1"),
     Phrase((":",), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
     Phrase((), BULLET, ""),
     _phrase("(", r"\s*\([^()\n]{1,20}\)(?=,?\s+or\b)", ""),  # X (50 %) or Y

@@ -23,6 +23,8 @@ from agentic_bayes.evidence.reference.vocabulary import (
 
 _ELSEWHERE = {stem(word): value for word, value in FOREIGN_NUMBERS.items()}
 
+_SPELLED = ORDINALS | {"twice": "2", "thrice": "3", "none": "0"}  # references that answers may give in figures
+
 Step = Callable[[Sequence[Token]], Sequence[Token]]
 
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b", re.IGNORECASE | re.ASCII)
@@ -63,6 +65,9 @@ def in_terms_of(reference: str, query: str, answered: Sequence[Token]) -> Terms:
     expected = tokens(reference)
     if len(expected) == 1 and has_date(with_dates(answered)):
         expected = with_short_dates(expected)
+    if len(expected) == 1 and expected[0].text in _SPELLED and expected[0].key not in {one.key for one in answered}:
+        numeral = expected[0]._replace(kind="number", text=_SPELLED[expected[0].text])
+        expected = [numeral] if numeral.key in {one.key for one in answered} else expected
     figures = {token.key: token for token in expected if token.kind in ("number", "code")}
     if not figures:
         return Terms(expected, ())
