@@ -580,7 +580,7 @@ class TestEvidence:
     def test_judge_rubric_and_tools(self, judged_page):
         """Who judged is named with its version; tool use is counted."""
         rows = judged_page.table("Who judged")
-        assert ["judge", "reference-judge/3"] in rows
+        assert ["judge", "reference-judge/4"] in rows
         assert any(row[0] == "tokens and cost" and "not known" in row[1] for row in rows)
         assert judged_page.table("Evidence: ")[1][0] == "v1"
 

@@ -12,7 +12,14 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from agentic_bayes.evidence.reference import vocabulary
-from agentic_bayes.evidence.reference.numerals import plain_number, read_date, read_number, read_words, shifted
+from agentic_bayes.evidence.reference.numerals import (
+    plain_number,
+    read_date,
+    read_number,
+    read_words,
+    shifted,
+    with_figures,
+)
 from agentic_bayes.evidence.reference.vocabulary import UNITS, Meanings
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
@@ -48,8 +55,13 @@ _US_DOLLAR = re.compile(r"\bus ?\$ ?")
 _STRUCK = re.compile(r"~~[^~\n]+~~")  # Markdown
 _MILLIONS = re.compile(r"(\d[.,]\d{1,3})([MB])\b", re.ASCII)  # without a point it may be a seat or metres
 _POWERS = {"M": "million", "B": "billion"}
+# U.S.A., J.K. and J. K. before a name
+_INITIALS = re.compile(r"\b[A-Z](?:\.[A-Z])+\b\.?|\b[A-Z](?:\. ?[A-Z]){1,4}\.(?= [A-Z][a-z])")
 _CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_DOUBLE_L = re.compile(r"^(\w{3,}e|(?:sign|tot|di|equ|initi|marsh)a)ll(?=(?:ed|er|ing)$)", re.ASCII)
+_ISE = re.compile(r"^(?!\w*(?:[mtd]ise|[cvw]is|pris|chis))(\w{4,}[iy])s(?=(?:e[dr]?|ing|ation)$)", re.ASCII)
+_BRITISH = re.compile("^(?:" + "|".join(vocabulary.AMERICAN) + ")")
 _ACCENTED = vocabulary.NEGATIONS | vocabulary.LINKING_WORDS | vocabulary.FOREIGN_MONTHS.keys()
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
@@ -57,7 +69,7 @@ _DIGITS = re.compile(r"\d", re.ASCII)
 _WITH_LETTERS = re.compile(r"(\d[\d.,'_]*)(-?)([^\d.,'_-].*)", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)t(\d\d:\d\d)(?::00(?:\.0+)?|(:\d\d(?:\.\d+)?))?z?", re.ASCII)
 _TIME_OF_DAY = re.compile(r"(\d[\d:.]*)([ap])\.?m", re.ASCII)
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.ASCII)
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|er)", re.ASCII)
 _RELEASE = re.compile(r"v(\d+(?:\.\d+)+)", re.ASCII)
 _THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
 
@@ -107,16 +119,22 @@ def normalise(text: str) -> str:
         .replace("!=", " not ")
         .replace("\u2260", " not ")
     )
+    text = with_initials(text)
     if text.isascii():
         text = text.replace("`", "'").lower()
-        return _SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text
+        return with_figures(_SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text)
     text = _VULGAR.sub(" ", _RAISED.sub("^", _INVISIBLE.sub("", text)))
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_LOOKALIKES)).casefold())
     text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES)))
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(unicodedata.decimal(digit[0])), text)
         text = _CJK_DATE.sub(r" \1-\2-\3 ", text)
-    return text
+    return with_figures(text)
+
+
+def with_initials(text: str) -> str:
+    """The text with initials as one word (J. K. Rowling and J.K. Rowling as JK Rowling)."""
+    return _INITIALS.sub(lambda letters: letters[0].replace(".", "").replace(" ", ""), text)
 
 
 def tokens(text: str) -> Sequence[Token]:
@@ -203,7 +221,7 @@ class _Tokenizer:
             if units or power:
                 return [self._measured(number, sign, units or currency, power)]
             if glued[2] and glued[3].isalpha() and len(glued[3]) > 2:  # 5-star
-                return [Token("number", number, currency), Token("word", _stem(glued[3]))]
+                return [Token("number", number, currency), Token("word", stem(glued[3]))]
         parts = body.split("-")
         if len(parts) == 2 and all(part.isdigit() and len(part) <= 3 and part[0] != "0" for part in parts):
             # a range or a difference of small numbers; longer ones are codes (years, telephone numbers)
@@ -226,13 +244,13 @@ class _Tokenizer:
             head, *tails = part.split("'")
             if head.endswith("n") and tails == ["t"]:
                 head = head[:-1]
-                found += [Token("word", _stem(vocabulary.CONTRACTED.get(head, head)))] if head else []
+                found += [Token("word", stem(vocabulary.CONTRACTED.get(head, head)))] if head else []
                 found.append(Token("word", "not"))
             elif head == "cannot":
                 found += [Token("word", "can"), Token("word", "not")]
             else:
                 kept = [head, *(tail for tail in tails if tail == head or tail not in vocabulary.CONTRACTION_TAILS)]
-                found += [Token("word", _stem(word)) for word in kept]
+                found += [Token("word", stem(word)) for word in kept]
         return [token for token in found if token.text]
 
     def _fraction_in_words(self, chunk: str) -> Token | None:
@@ -242,8 +260,9 @@ class _Tokenizer:
         if not 0 < vocabulary.NUMBER_WORDS.get(top, 0) < bottom:
             return None
         self.at += not hyphen
-        fraction = read_number(f"{vocabulary.NUMBER_WORDS[top]}/{bottom}")
-        return self._measured(fraction, "", frozenset()) if fraction else None
+        fraction = f"{vocabulary.NUMBER_WORDS[top]}/{bottom}"
+        number = read_number(fraction)
+        return self._measured(number, "", frozenset()) if number else Token("code", fraction)
 
     def _number_in_words(self) -> Token | None:
         """The number that begins with the chunk just read (twenty-one, two hundred and five)."""
@@ -395,6 +414,8 @@ class _Tokenizer:
         """Signs that change a meaning: +, <, >, and a - or # that ends a name (A-, C#)."""
         sign, before = self.lexemes[place], self._char_before(place)
         if sign in ("+", "<", ">", "\u2264", "\u2265"):
+            if sign != "+" and self._starts_number(place + 1 - self.at):
+                return before not in ("-", "=", '"', "'")
             return before not in ("", "-", "=", "\n")
         end = self.places[place].end()
         return sign in ("-", "#") and before.isalnum() and not self.text[end : end + 1].isalnum()
@@ -405,15 +426,18 @@ def _plain_word(text: str) -> tuple[Token, Token] | None:
     """The token of a word that is nothing but a word, within a clause and as its first; None for others."""
     if not text.isalpha() or text in _MORE_THAN_WORDS or (len(text) == 1 and _SPACELESS_SIGN.match(text)):
         return None
-    token = Token("word", _stem(text))
+    token = Token("word", stem(text))
     return token, token._replace(opens=True)
 
 
-def _stem(word: str) -> str:
-    """The word without a plural or third-person s, and without accents (García is Garcia)."""
+def stem(word: str) -> str:
+    """The word in American spelling, without a plural or third-person s and without accents (García is Garcia)."""
     if not word.isascii() and word not in _ACCENTED:
         word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
-    return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "sui" else word
+    word = word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "sui" else word
+    if len(word) > 3 and word.isascii():
+        word = _BRITISH.sub(lambda found: vocabulary.AMERICAN[found[0]], _DOUBLE_L.sub(r"\1l", _ISE.sub(r"\1z", word)))
+    return word
 
 
 def _with_negations(text: list[Token]) -> list[Token]:

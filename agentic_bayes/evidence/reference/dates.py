@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.answer_text import Token
+from agentic_bayes.evidence.reference.numerals import read_short_date
 from agentic_bayes.evidence.reference.vocabulary import FOREIGN_MONTHS, MONTHS, UNITS
 
 _NAMES = {number: name for name, number in reversed(MONTHS.items())}  # the longest spelling wins
@@ -14,6 +15,8 @@ _MODAL = ("may", "march")  # words with another meaning, too
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
+_JOINTS = frozenset({"or", "and", "to", "oder", "und", "ou", "et", "y", "bis", "of", "de"})
+_LONGEST_RUN = 12  # tokens of days and months before a year
 _HALVES = frozenset({"am", "pm"})
 
 
@@ -93,21 +96,55 @@ def _times(token: Token) -> Iterator[Token]:
 
 
 def with_dates(text: Sequence[Token]) -> list[Token]:
-    """The tokens, with every day, month and year in a row as one date."""
+    """The tokens, with every day, month and year in a row as one date; "March 14 or 15, 2026" has two."""
     out: list[Token] = []
     for token in with_months(text):
+        if _is_whole(token, 1000, 2999):
+            start = len(out)
+            while start > max(len(out) - _LONGEST_RUN, 0) and _is_part(out[start - 1]):
+                start -= 1
+            start = start if _dates(out[start:], token.text) else max(start, len(out) - 2)
+            if dates := _dates(out[start:], token.text):
+                out[start:] = dates
+                continue
         out.append(token)
-        for day, month in ((-3, -2), (-2, -3)):
-            if len(out) > 2 and _is_whole(out[-1], 1000, 2999) and _is_whole(out[day], 1, 31) and _is_month(out[month]):
-                date = f"{out[-1].text}-{MONTHS[out[month].text]:02}-{int(out[day].text):02}"
-                out[-3:] = [out[-3]._replace(kind="code", text=date)]
-                break
     return out
 
 
-def tokens_with_dates(text: str) -> Sequence[Token]:
-    """The tokens of a text, with dates as `with_dates` joins them."""
-    return with_dates(tokens(text))
+def _is_part(token: Token) -> bool:
+    return _is_whole(token, 1, 31) or _is_month(token) or (token.kind == "word" and token.text in _JOINTS)
+
+
+def _dates(run: Sequence[Token], year: str) -> list[Token]:
+    """A run of days, months and "or" before a year, as dates and what joins them; empty if it is none."""
+    days = [i for i, token in enumerate(run) if token.kind == "number"]
+    months = [i for i, token in enumerate(run) if token.kind == "code"]
+    if not days or not months:
+        return []
+    month_first = months[0] < days[0]
+    dates: dict[int, Token] = {}
+    for day in days:
+        own = [month for month in months if (month < day) == month_first]
+        if not own:
+            return []
+        month = own[-1] if month_first else own[0]
+        date = f"{year}-{MONTHS[run[month].text]:02}-{int(run[day].text):02}"
+        negated, opens = (
+            (run[day].negated or run[month].negated),
+            (run[day].opens or (abs(day - month) == 1 and run[month].opens)),
+        )
+        dates[day] = Token("code", date, negated=negated, opens=opens)
+    return [
+        dates.get(i, token) for i, token in enumerate(run) if token.kind != "code" and token.text not in ("of", "de")
+    ]
+
+
+def with_short_dates(text: Sequence[Token]) -> list[Token]:
+    """The tokens, with 20260314 and 14.3.26 as dates."""
+    dates = (
+        read_short_date(token.text) if token.kind in ("code", "number") and not token.units else "" for token in text
+    )
+    return [token._replace(kind="code", text=date) if date else token for token, date in zip(text, dates, strict=True)]
 
 
 def has_date(text: Iterable[Token]) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
-from agentic_bayes.evidence.reference.phrases import BULLET, INLINE_BULLET, LISTS, reworded
+from agentic_bayes.evidence.reference.phrases import BULLET, INLINE_BULLET, LISTS, SERIES, reworded
 from agentic_bayes.evidence.reference.vocabulary import (
     APPROVALS,
     AUXILIARIES,
@@ -51,7 +51,8 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
         word = token.text if token and token.kind == "word" and not token.negated else ""
         after = answered[i + 1] if i + 1 < len(answered) else None
         alone = after is None or after.opens or after.text in _BETWEEN_POLARITIES | PRONOUNS | YES_WORDS
-        says_no = word in NO_WORDS and (word != "no" or alone)
+        joined = bool(run) and run[-1].text in ("or", "and")
+        says_no = word in NO_WORDS and (word != "no" or alone or joined)
         if token and (word in YES_WORDS or says_no or word in _BETWEEN_POLARITIES):
             run.append(token)
             states |= {not says_no} if word not in _BETWEEN_POLARITIES else set()
@@ -83,7 +84,7 @@ def alternatives(
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
     answer = INLINE_BULLET.sub("\n", answer)
-    plain = reworded(answer, LISTS)
+    plain = reworded(answer, LISTS if _SENTENCE.search(answer) else (SERIES, *LISTS))
     answered = read if plain == answer else reading(plain)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
@@ -171,8 +172,9 @@ def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], num
     while True:
         if start < end:
             items.append(range(max(start, end - SHORT), end))
-            plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in answered[start:end])
-            hedge = all(t.text in _HEDGE for t in answered[start:end])
+            few = answered[start:end] if end - start <= REACH else ()
+            plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in few)
+            hedge = bool(few) and all(t.text in _HEDGE for t in few)
             if not hedge and (end - start > SHORT or not plain):
                 break
         if number == 0:
@@ -238,7 +240,7 @@ def subject(text: Sequence[Token], copula: int, *, pointed: bool = True) -> rang
     start = end = copula
     while _continues(text, start, end) and text[start - 1].text not in _SUBJECT_ENDS:
         start -= 1
-    words = [token.text for token in text[start:end]]
+    words = [token.text for token in text[start:end] if token.text not in AUXILIARIES and token.text != "not"]
     of_people = words in (["you"], ["they"]) and any(t.text in REPORTS for t in text[max(start - REACH, 0) : start])
     if pointed and (of_people or POINTERS.issuperset(words) or (len(words) == 2 and words[0] in ("that", "this"))):
         while start > copula - REACH and start and text[start - 1].text in _FILLERS:

@@ -6,16 +6,26 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens
+from agentic_bayes.evidence.reference.answer_text import (
+    Token,
+    content,
+    found_in,
+    index_of,
+    normalise,
+    shared,
+    tokens,
+    with_initials,
+)
 from agentic_bayes.evidence.reference.dates import (
     has_date,
     parts,
-    tokens_with_dates,
     with_dates,
     with_months,
     with_parts,
 )
+from agentic_bayes.evidence.reference.finality import set_aside, unsure
 from agentic_bayes.evidence.reference.hedging import (
+    SHORT,
     alternatives,
     names,
     with_denials,
@@ -23,11 +33,16 @@ from agentic_bayes.evidence.reference.hedging import (
 )
 from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
 from agentic_bayes.evidence.reference.phrases import REJECTIONS, reworded
+from agentic_bayes.evidence.reference.readings import Terms, given_in_json, in_terms_of
 from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
     CLAIMS,
     DENIALS,
+    DOUBTS,
+    FOREIGN_NO,
+    FOREIGN_YES,
     NO_WORDS,
+    POSSIBLY,
     PRONOUNS,
     SELDOM,
     STOP_WORDS,
@@ -51,8 +66,15 @@ _LETTERS = re.compile(
 )
 _SMALL_LETTERS = re.compile(r"(?<![\w'’&°-])(?<![\d°] )([a-hj-z])(?=[).:,;!?\"*]|\s*$)")
 _NAME = "\u01b5"  # makes a word of a letter: a capital that nobody writes
+_POSSIBLE_REACH = 4  # tokens after "might" that only may be so
 _LONGEST_NAME = 40  # characters of a reference that may name something by a letter
 _ONLY_LETTERS = re.compile(r"(?:\W|\b(?:[A-Z]|and|or|both|either|[Oo]ptions?|[Aa]nswers?|[Tt]he|is|are|[Mm]aybe)\b)*")
+
+_CHOICE = re.compile(r"^\W*(?:the )?(?:option|answer|choice) (?=\(?[A-Z]\)?\W*$)", re.IGNORECASE)
+# where versions are meant, 2.10 is not 2.1
+_VERSIONED = re.compile(r"\b(?:versions?|releases?|v\d+\.\d+)\b", re.IGNORECASE)
+_A_VERSION = re.compile(r"\b(?:version|release|v) ?\d+\.\d", re.IGNORECASE)
+_VERSION = re.compile(r"(?<![\w.,$€£])[vV]?(?=\d+\.\d+\b)(?!\d+\.\d+[.,]\d)", re.ASCII)
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
 _DECLINES = re.compile(
@@ -70,16 +92,20 @@ class ReferenceJudge:
     -----
     Texts are compared as tokens: NFKC and case folding; words without a plural s; numbers by value
     (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a comma is a decimal comma only if it
-    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; halves, quarters, fifths, eighths and
-    tenths are evaluated: ``½`` is .5)
+    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; ``½`` and ``50/100`` are .5,
+    ``10^3`` is 1000; if the reference has a number, ``twice`` is 2 and ``zwölf`` 12; where a version is meant,
+    ``2.10`` is not ``2.1``)
     together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
     dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03,
-    ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known in some other
-    languages, too (``14. März 2026``, ``2026年3月14日``),
-    ``9 am`` is 9:00 am, ``14:30`` 2:30 pm and ``2026-03-14T10:30:00Z`` a date and a time; names may lack their accents;
+    ``14/03/2026`` and ``14.3.26`` are 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known
+    in some other languages, too (``14. März 2026``, ``2026年3月14日``),
+    ``9 am`` is 9:00 am, ``14:30`` 2:30 pm and ``2026-03-14T10:30:00Z`` a date and a time; names may lack their
+    accents, and initials their points; British and American spellings are one; ``B-12`` is B12;
     a capital letter in a short reference names something ("Plan A", an option "B"), which the article "a" does not; a
-    month next to a number counts as a code. Different units do not match (nothing is
-    converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
+    month next to a number counts as a code. Durations, metric units, feet and pounds are converted to the reference's
+    unit; other different units do not match; a missing unit matches any, but a percentage is no bare number unless the
+    query asks for a share. Of a JSON object only the field ``answer``, ``final_answer`` or ``final`` counts, if there
+    is one. A token is negated if a negation comes directly before it in its clause
     ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known), or if
     the answer calls it wrong ("42 is wrong", "the reference says 42, but that is incorrect"). The first rule that
     applies decides:
@@ -91,8 +117,9 @@ class ReferenceJudge:
        An answer that says both yes and no → .1.
     3. The answer leaves a choice between alternatives of the reference's kind ("London or Paris", "41, 42, 43"), and
        does not say which → .1. It may list other things, or the same in another unit. Or it names a short reference (at
-       most three words) only as what others say, what it was, what is doubtful, or an end of a range, or corrects
-       itself ("Some say Paris, but it's London", "Paris, sorry, London") → .1.
+       most three words) only as what others say, what it was, what is doubtful, may be or will be, as a limit
+       ("at least 5"), an end of a range or an aside ("Lyon, which replaced Paris"), or corrects itself ("Some say
+       Paris, but it's London", "Paris, sorry, London"), or says that it does not know → .1.
     4. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
     5. The answer directly negates what the reference affirms, or the reverse → .1.
     6. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the
@@ -108,7 +135,7 @@ class ReferenceJudge:
     """
 
     name = "reference_judge"
-    identity = "reference-judge/3"
+    identity = "reference-judge/4"
 
     def grade(self, conversation: Conversation, position: int) -> Score | Unscored:
         """Grade one interaction.
@@ -128,6 +155,10 @@ class ReferenceJudge:
             return flawed(0.0, "The answer is blank.", "refusal")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
+        answer = with_initials(answer if "{" in reference else given_in_json(answer))
+        reference = with_initials(_CHOICE.sub("", reference))
+        if any(map(_VERSIONED.search, (reference, turn.query))) or _A_VERSION.search(answer):
+            reference, answer = (_VERSION.sub(_NAME, text) for text in (reference, answer))
         if len(reference) <= _LONGEST_NAME and _LETTERS.search(reference):
             letters = set(_LETTERS.findall(answer))
             if len(letters) > 1 and all(map(_ONLY_LETTERS.fullmatch, (reference, answer))):
@@ -137,7 +168,9 @@ class ReferenceJudge:
                 answer = _SMALL_LETTERS.sub(lambda letter: letter[0].upper(), answer)
             reference, answer = (_LETTERS.sub(rf"{_NAME}\1", text) for text in (reference, answer))
         read = tokens(answer)
-        expected, answered = with_months(tokens(reference)), with_months(read)
+        terms = in_terms_of(reference, turn.query, read)
+        read = terms.applied(read)
+        expected, answered = with_months(terms.expected), with_months(read)
         if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
         if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
@@ -145,11 +178,11 @@ class ReferenceJudge:
         asked = with_months(tokens(turn.query))
         if not any(token.text in DENIALS for token in (*expected, *asked)):
             if _opening(expected) is None and (plain := reworded(answer, REJECTIONS)) != answer:
-                answered = with_months(tokens(plain))
+                answered = with_months(terms.read(plain))
             answered = with_denials(answered)
         score = (
-            _by_polarity(expected, answered, asked)
-            or _by_commitment(expected, reference, answer, read, asked)
+            _by_polarity(expected, answered, asked, unsure=unsure(answer))
+            or _by_commitment(expected, reference, answer, read, asked, terms)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
             or _by_numbers(expected, answered, asked)
@@ -181,13 +214,20 @@ def _opening(text: Sequence[Token]) -> bool | None:
     if not text:
         return None
     first = text[0]
-    if first.kind != "word" or first.text not in YES_WORDS | NO_WORDS:
+    if first.kind != "word":
+        return None
+    if first.text in FOREIGN_YES | FOREIGN_NO and (len(text) == 1 or text[1].opens):
+        said = {token.text in FOREIGN_YES for token in text if token.text in FOREIGN_YES | FOREIGN_NO}
+        return said.pop() if len(said) == 1 else None
+    if first.text not in YES_WORDS | NO_WORDS:
         return None
     alone = len(text) == 1 or text[1].opens or text[1].text in PRONOUNS
     return first.text in YES_WORDS if alone else None
 
 
-def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+def _by_polarity(
+    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], *, unsure: bool
+) -> Score | None:
     wanted = _opening(expected)
     if wanted is None:
         return None
@@ -197,6 +237,8 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     if stated is None and (bare or len(committed) < len(answered)):
         stated = _stated(without_doubts(committed))
     word = "yes" if wanted else "no"
+    if unsure:
+        return _lost(f"The reference says {word}, the answer that it does not know.", "no clear answer")
     if stated is None and len(committed) < len(answered):
         return _lost(f"The reference says {word}, the answer both yes and no.", "no clear answer")
     if stated is not None and stated != wanted:
@@ -216,17 +258,17 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
 
 
 def _by_commitment(
-    expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token]
+    expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token], terms: Terms
 ) -> Score | None:
-    reading = tokens
+    reading = terms.read
     if has_date(expected := with_dates(expected)):
-        reading, read = tokens_with_dates, with_dates(read)
+        reading, read = terms.read_with_dates, with_dates(read)
     required = _left_to_say(expected, asked, numbers=True)
     wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
     sought = {token.key for token in wanted}
     if sought.isdisjoint(token.key for token in read):
         return None
-    if reading is tokens_with_dates and all(token.negated for token in read if token.key in sought):
+    if has_date(expected) and all(token.negated for token in read if token.key in sought):
         return _lost("The answer negates the date of the reference.", "contradiction")
     named = names(answer) if names(reference).issuperset(token.text for token in wanted) else frozenset()
     named = named if named.issuperset(token.text for token in wanted) else frozenset()
@@ -234,6 +276,12 @@ def _by_commitment(
         return _lost(f"The answer leaves a choice between alternatives: {_listed(offered)}.", "no clear answer")
     if taken := taken_back(expected, wanted, answer, read, asked, reading, named):
         return _lost(taken, "no clear answer")
+    if len(sought) <= SHORT and not any(token.negated for token in expected):
+        if unsure(answer) and DOUBTS.isdisjoint(token.text for token in expected) and not unsure(reference):
+            return _lost("The answer names the reference, but says that it does not know.", "no clear answer")
+        known = {token.key for token in (*expected, *asked)}
+        if aside := set_aside(answer, reference, wanted, known, reading, named):
+            return _lost(aside, "no clear answer")
     return None
 
 
@@ -245,6 +293,8 @@ def _stated(answered: Sequence[Token]) -> bool | None:
         ends = after is None or after.opens or [t.text for t in answered[i + 1 : i + 3]] == ["at", "all"]
         if token.text == "no":
             states |= {False} if _opening(answered[i : i + 2]) is False else set()
+        elif i and answered[i - 1].text in POSSIBLY and not token.opens:
+            continue
         elif token.kind == "word" and token.text in YES_WORDS | NO_WORDS:
             states.add((token.text in YES_WORDS) != token.negated)
         elif token.text in ("not", "never") and ends and (i == 0 or answered[i - 1].text not in ("or", "why")):
@@ -266,6 +316,9 @@ def _implied(answered: Sequence[Token], asked: Sequence[Token]) -> bool | None:
     if any(token.negated for token in content(answered) if token.key in keys):
         return False
     if any(token.negated or token.text in SELDOM for token in content(answered)) or not topic:
+        return None
+    possible = (i for i, token in enumerate(answered) if token.text in POSSIBLY)
+    if any(token.key in keys for i in possible for token in answered[i : i + _POSSIBLE_REACH]):
         return None
     return True if shared(topic, content(answered)) >= 0.5 else None
 

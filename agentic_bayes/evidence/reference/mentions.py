@@ -5,10 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from agentic_bayes.evidence.reference.answer_text import Token
+from agentic_bayes.evidence.reference.dates import has_date
 from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, subject
-from agentic_bayes.evidence.reference.phrases import NUMBER_RANGE, RETRACTIONS, reworded
+from agentic_bayes.evidence.reference.phrases import (
+    BOUNDS,
+    DATE_BOUNDS,
+    MONEY_RANGE,
+    NUMBER_RANGE,
+    RETRACTIONS,
+    Phrase,
+    reworded,
+)
 from agentic_bayes.evidence.reference.vocabulary import (
     ANSWERS,
     CLAIMS,
@@ -19,9 +29,11 @@ from agentic_bayes.evidence.reference.vocabulary import (
     DOUBTS,
     FORMERLY,
     LEADS,
+    LIMITS,
     LINKING_WORDS,
     NOT_ONLY,
     POINTERS,
+    POSSIBLY,
     QUESTIONS,
     REPORTS,
     STOP_WORDS,
@@ -33,6 +45,10 @@ _DENYING = frozenset({"no", "none", "not", "nothing", "nobody", "never", "nowher
 _CUES = DOUBTS | CLAIMS | FORMERLY | TURNED_AWAY.keys() | {"between"}
 _NO_VERBS = NOT_ONLY | STOP_WORDS | LINKING_WORDS
 _SHORT_QUESTION = 6  # tokens
+_NOT_GIVEN = "The answer names the reference, but does not say that it is right."
+_STATE = re.compile("[a-z]{3,}e[dn]")  # shipped, broken
+_FEW_WORDS = 6
+_SOME = frozenset({"a", "an", "another", "someone", "somebody", "one", "some"})
 _NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 
 
@@ -54,21 +70,41 @@ def taken_back(
     context = {token.text for token in (*expected, *asked)}
     if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & (DOUBTS | FORMERLY):
         return ""
-    timed = "when" in context or "time" in context
-    text = reworded(answer, RETRACTIONS if timed else (*RETRACTIONS, NUMBER_RANGE))
+    if ("word", "than") in {token.key for token in expected}:  # the reference is a limit itself
+        return ""
+    if not any(token.key in sought and not token.negated for token in read):
+        return ""
+    text = reworded(answer, [*RETRACTIONS, *_limits(expected, context)])
     answered = read if text == answer else reading(text)
     places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
     if not places:
-        return ""
+        return _NOT_GIVEN
     known = {token.key for token in (*expected, *asked)}
     topic = frozenset() if any(token.negated for token in asked) else {token.key for token in asked}
     around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
     doubted = _doubted(answered, sorted(around), sought, topic)
+    state = (
+        len(expected) == 1 and not named and _STATE.fullmatch(expected[0].text) and context.isdisjoint(("will", "be"))
+    )
+    if context.isdisjoint(LIMITS) and has_date(expected):
+        doubted.update(place for place in places if _is_in_range(answered, place))
+    doubted.update(place for place in places if _is_possible(answered, place, sought, state=bool(state)))
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
-        return "The answer names the reference, but does not say that it is right."
+        return _NOT_GIVEN
     if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):
         return f"The answer names the reference, but then takes it back ({instead})."
     return ""
+
+
+def _limits(expected: Sequence[Token], context: AbstractSet[str]) -> Iterator[Phrase]:
+    """The phrases that make a number one end of a range, unless a limit is asked for."""
+    if not any(token.kind in ("number", "code") for token in expected):
+        return
+    if "when" not in context and "time" not in context:
+        yield NUMBER_RANGE
+    yield MONEY_RANGE
+    if context.isdisjoint(LIMITS):
+        yield from DATE_BOUNDS if has_date(expected) else BOUNDS
 
 
 def _asks(answered: Sequence[Token], answer: str) -> bool:
@@ -112,6 +148,38 @@ def _doubted(
         if (denies or doubts) and (copula := copula_before(answered, i)) is not None:
             found.update(subject(answered, copula))
     return found
+
+
+def _is_in_range(text: Sequence[Token], place: int) -> bool:
+    """Whether a date is an end of a range ("October 5 to 9, 2025")."""
+    to = ("to", "until", "bis")
+    before, after = text[max(place - 2, 0) : place], text[place + 1 : place + 3]
+    before = () if text[place].opens or (before and before[-1].opens and before[-1].text in to) else before
+    before = before[:-1] if before and before[-1].text in to else before
+    after = after[1:] if after and after[0].text in to else after
+    return has_date(before[-1:]) or (has_date(after[:1]) and not after[0].opens)
+
+
+def _is_possible(text: Sequence[Token], place: int, sought: Collection[tuple[str, str]], *, state: bool) -> bool:
+    """Whether the answer says only that what stands here may be so; of a state, too, that it will or should be."""
+    words: list[str] = []  # backwards, within the clause
+    at = place
+    while at and text[at - 1].key in sought and not text[at].opens:
+        at -= 1
+    while at and len(words) < _FEW_WORDS and not text[at].opens:
+        at -= 1
+        words.append(text[at].text)
+    plain = list(itertools.dropwhile(lambda word: word not in ("be", "being") and word in LINKING_WORDS, words))
+    if plain[:1] and plain[0] in POSSIBLY:
+        return True
+    following = [token.text for token in text[place + 1 : place + 3]]
+    if following[:1] == ["or"] and following[1:] and following[1] in _SOME and text[place].kind == "word":
+        return True
+    if plain[:1] == ["being"]:
+        return state
+    if plain[:1] == ["be"]:
+        return state or not {"may", "might", "could"}.isdisjoint(plain[1:4])
+    return "might" in words[:4]
 
 
 def _turns_away(text: Sequence[Token], i: int) -> bool:

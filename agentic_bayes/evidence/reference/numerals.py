@@ -6,14 +6,18 @@ import contextlib
 import datetime
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_TEN, TENS
 
 _GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(\d+(?:\.\d+)?)e([+-]?\d{1,2})", re.ASCII)
-_FRACTION = re.compile(r"(\d)/(2|4|5|8|10)", re.ASCII)
+_FRACTION = re.compile(r"(\d)/(2|4|5|8|10)|(\d{1,4})/(40|50|60|64|75|80|90|100|120|125|150|200|250|500|1000)", re.ASCII)
 _DAY_FIRST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})", re.ASCII)
+_SHORT_DATE = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d\d)", re.ASCII)
+_COMPACT_DATE = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)", re.ASCII)
+_FIRST_CENTURY_END = 69  # two digits of a year up to this one belong to this century
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
 
 
@@ -34,8 +38,9 @@ def read_number(text: str) -> str | None:
         return plain_number(text)
     if match := _SCIENTIFIC.fullmatch(text):
         return plain_number(shifted(match[1], int(match[2])))
-    if (match := _FRACTION.fullmatch(text)) and int(match[1]) < int(match[2]):
-        return plain_number(f"{int(match[1]) / int(match[2])}")
+    if match := _FRACTION.fullmatch(text):
+        share = Fraction(text)
+        return plain_number(f"{float(share):.12f}") if share < 1 and 10**12 % share.denominator == 0 else None
     whole, mark, fraction = text, "", ""
     points, commas = text.count("."), text.count(",")
     if points and commas:  # the mark that comes last is the decimal one
@@ -71,6 +76,54 @@ def read_date(text: str) -> str | None:
         with contextlib.suppress(ValueError):
             dates.add(datetime.date(int(year), int(month), int(day)).isoformat())
     return dates.pop() if len(dates) == 1 else None
+
+
+def read_short_date(text: str) -> str | None:
+    """The date that eight digits or a year of two digits mean, the day or month first, if they can mean only one."""
+    if match := _COMPACT_DATE.fullmatch(text):
+        return read_date(f"{match[1]}-{match[2]}-{match[3]}")
+    if not (match := _SHORT_DATE.fullmatch(text)):
+        return None
+    if match[2] == "-" and read_date(f"20{text}"):  # perhaps the year is first
+        return None
+    return read_date(f"{match[1]}/{match[3]}/{20 if int(match[4]) <= _FIRST_CENTURY_END else 19}{match[4]}")
+
+
+_A_HALF = re.compile(r"\bhalf an? (?=[a-z])(?!dozen)", re.ASCII)
+_AND_A_HALF = re.compile(r"\b(an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4}) and a half\b", re.ASCII)
+_A_UNIT_AND_A_HALF = re.compile(r"\b(?:an?|one) (\w+) and a half\b", re.ASCII)
+_PART_OF_A = re.compile(r"\b(quarters?|thirds?) of an? (?=[a-z])", re.ASCII)
+_HALF_PAST = re.compile(
+    r"\bhalf past (one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2})\b", re.ASCII
+)
+_DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six|\d)) dozen\b", re.ASCII)
+_A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)", re.ASCII)
+_POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
+_CLOCK = re.compile(r"(?<![\w.,:])([01]?\d|2[0-3])(?:h([0-5]\d)\b|(?:[.:]([0-5]\d))? uhr\b)", re.ASCII)
+_POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.ASCII)
+
+
+def with_figures(text: str) -> str:
+    """A text in lower case, with halves, dozens, powers of ten and hours of other countries in plain figures."""
+    if " of a" in text:
+        text = _PART_OF_A.sub(r"\1 ", text)
+    if "half" in text:
+        text = _HALF_PAST.sub(lambda match: f"{_count(match[1])}:30", text)
+        text = _A_UNIT_AND_A_HALF.sub(
+            r"1.5 \1", _AND_A_HALF.sub(lambda match: f"{_count(match[1])}.5", _A_HALF.sub("0.5 ", text))
+        )
+    if "dozen" in text:
+        text = _DOZEN.sub(lambda match: str(6 if match[1] else 12 * _count(match[2] or "1")), text)
+    if "10" in text and "^" in text:
+        text = _POWER_OF_TEN.sub(lambda match: f"{match[1] or 1}e{match[2]}", text)
+    text = _POINT_TIME.sub(r"\1:\2", text)
+    if "h" in text:
+        text = _A_POWER.sub("one ", _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text))
+    return _A_POWER.sub("one ", text) if "illion" in text else text
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isdigit() else NUMBER_WORDS.get(word, 1)
 
 
 def read_words(words: Sequence[str]) -> tuple[int, int]:

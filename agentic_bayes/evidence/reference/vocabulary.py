@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 Meanings = frozenset[str]
 
@@ -54,6 +55,33 @@ UNITS: dict[str, Meanings] = {
 
 PER_HOUR = {"mile": "mph", "km": "km/h"}
 
+# unit: what it measures, and how many of the smallest unit it is; only these are converted
+_SCALES = (
+    ("duration", {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "day": 86_400_000, "week": 604_800_000}),
+    ("months", {"month": 1, "year": 12}),
+    ("length", {"mm": 1, "cm": 10, "m": 1_000, "km": 1_000_000}),
+    ("feet", {"inch": 1, "foot": 12, "yard": 36}),
+    ("mass", {"mg": 1, "g": 1_000, "kg": 1_000_000}),
+    ("ounces", {"ounce": 1, "pound": 16}),
+    ("volume", {"ml": 1, "l": 1_000}),
+)
+SCALES = {unit: (measure, Fraction(size)) for measure, sizes in _SCALES for unit, size in sizes.items()}
+
+# A query about a share: here a number without a unit may be a percentage.
+PERCENTAGES = (
+    "%",
+    "per ?cent",
+    "share",
+    r"\brate",
+    "proportion",
+    "discount",
+    "interest",
+    "chance",
+    "probab",
+    r"\btax",
+    "tip",
+)
+
 # Written before a number without a space ("USD36").
 UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
 
@@ -80,12 +108,48 @@ _BELOW_TWENTY = _words(
     "fifteen sixteen seventeen eighteen nineteen",
 )
 NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY)}
-FRACTIONS = {"half": 2, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "eighth": 8, "eighths": 8, "tenths": 10}
+FRACTIONS = {
+    "half": 2,
+    "third": 3,
+    "thirds": 3,
+    "sixth": 6,
+    "tenth": 10,
+    "quarter": 4,
+    "quarters": 4,
+    "fifth": 5,
+    "fifths": 5,
+    "eighth": 8,
+    "eighths": 8,
+    "tenths": 10,
+}
+# Read as numbers only where the reference has numbers like these.
+ORDINALS = {
+    word: str(value)
+    for value, word in enumerate(
+        _words("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"), start=1
+    )
+} | {"once": "1"}
+FRACTION_WORDS = {"half": "0.5", "quarter": "0.25", "third": "1/3"}
+_NUMBERS_ELSEWHERE = (
+    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
+    "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
+    "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+    "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
+    "dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze",
+    "twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien",
+)
+_ALSO_ENGLISH = {"once", "six", "due", "sept"}
+FOREIGN_NUMBERS = {
+    word: str(value)
+    for names in _NUMBERS_ELSEWHERE
+    for value, word in enumerate(names.split(), start=2)
+    if word not in _ALSO_ENGLISH
+} | {"twice": "2", "thrice": "3"}
 NUMERALS = frozenset({*NUMBER_WORDS, *TENS, "and", *(word for word in POWERS_OF_TEN if len(word) > 2)})
 
 NEGATIONS = _set_of(
     "not no never neither nor without non instead except",
-    "nicht kein keine pas não nunca jamais non niet geen inte ikke nie не нет",
+    "nicht kein keine pas não nunca jamais non niet geen inte ikke nie не нет weder",
 )
 NEGATING_CHARACTERS = frozenset("不没沒未非无無")
 LINKING_CHARACTERS = frozenset("是为為在")
@@ -114,8 +178,21 @@ FOREIGN_MONTHS = {
 # They may stand between a negation and what it negates.
 LINKING_WORDS = _set_of(
     "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
-    "yet any longer at all necessarily entirely completely strictly",
+    "alway old former previous yet any longer at all necessarily entirely completely strictly",
     "on for from with as my your our this that es est ist ein eine un une è é",
+)
+
+# beginnings of words that British and American English spell differently, next to -ise, -yse and -lled
+AMERICAN = dict(
+    pair.split("/")
+    for pair in _words(
+        "armour/armor behaviour/behavior colour/color endeavour/endeavor favour/favor flavour/flavor harbour/harbor",
+        "honour/honor humour/humor labour/labor neighbour/neighbor odour/odor parlour/parlor rumour/rumor",
+        "savour/savor vapour/vapor centre/center fibre/fiber litre/liter metre/meter theatre/theater sabre/saber",
+        "grey/gray cheque/check tyre/tire licence/license defence/defense offence/offense pretence/pretense",
+        "programme/program catalogue/catalog dialogue/dialog plough/plow jewellery/jewelry aluminium/aluminum",
+        "mould/mold sceptic/skeptic storey/story aeroplane/airplane pyjama/pajama moustache/mustache",
+    )
 )
 
 # After the apostrophe of a contraction; "n't" is read as "not".
@@ -123,6 +200,10 @@ CONTRACTION_TAILS = _set_of("s m d ll re ve")
 CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall"}
 
 ASSENTS = _set_of("absolutely certainly definitely sure indeed affirmative")
+# Only as the first word, and alone in its clause.
+FOREIGN_YES = _set_of("ja oui si sim tak da да evet はい 是")
+FOREIGN_NO = _set_of("nein non não nie nee нет nej hayır")
+POSSIBLY = _set_of("maybe perhaps possibly might")
 YES_WORDS = _set_of("yes yeah yep true correct")
 NO_WORDS = _set_of("no nope false incorrect")
 PRONOUNS = _set_of("i it you we they he she that this there")
@@ -145,6 +226,7 @@ CLAIMS = _set_of(
 DOUBTS = _set_of(
     "doubt deny refute dispute unlikely improbable impossible unclear unknown uncertain unsure doubtful wonder",
     "misconception myth fallacy unlike exclude excluded outdated obsolete nobody none hardly wish",
+    "eliminate eliminated reject rejected discard",
 )
 TURNED_AWAY = {
     "than": _set_of("rather other more fewer less higher lower greater smaller longer shorter later earlier"),
@@ -156,9 +238,29 @@ TURNED_AWAY = {
 FORMERLY = _set_of("formerly erstwhile")
 # "not only Paris", "not until 9:00": the negation is not of what follows
 NOT_ONLY = _set_of(
-    "only just merely simply until before after later forget miss worry mention exceed far surprisingly",
+    "only just merely simply until before after later forget miss worry exceed far surprisingly",
 )
 ANSWERS = _set_of("answer solution case choice option")
+
+# In a query or reference they make a limit the answer, such as "at least 5".
+LIMITS = _set_of(
+    "least most minimum maximum max min limit over under above below can may must need allow allowed require required",
+    "up deadline late latest early earliest before after more less fewer than old start range until by",
+)
+
+# An answer without all of these says nothing of what was before, or is said by others.
+CUES = tuple(
+    cue.replace("_", " ")
+    for cue in _words(
+        "initial origin previous formerly earlier at_first used_to draft guess answer version attempt thought",
+        "choice idea option estimate reply runner favo candidate consider discussed mentioned rejected",
+        "dropped proposed shortlist told promised quoted expect assume hoped insist before final correct",
+        "in_the_end eventually now today current these_days at_present at_the_moment left resigned retired",
+        "stepped withdrew lost died moved_on think say said pick believe name suggest claim wrong though",
+        "which mistaken erroneous false first closed full unavailable sold asked wrote choose select so_you",
+        "then later (was (old (prev",
+    )
+)
 
 # What takes back what was said before, what opposes it, and what may stand before the new answer.
 CORRECTIONS = _set_of(
@@ -177,6 +279,12 @@ LEADS = (
     )
 )
 TRAILS = _set_of("now today actually instead really currently then is right correct")
+# A sentence may begin with these; they are nobody's name.
+INTERJECTIONS = _set_of(
+    "hello hi hey dear thank great good sure okay ok done understood perfect excellent welcome alright congratulation",
+    "certainly absolutely definitely please note summary result let would could here just unfortunately sadly yes no",
+    "first finally initially originally previously formerly earlier also another other any some all both each my our",
+)
 # How others see it, or how it was seen.
 REPORTS = _set_of(
     "say said claim claimed think thought believe believed assume assumed guess guessed expect expected seem seemed",
