@@ -265,7 +265,7 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
 def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str, *, first: bool) -> str:
     """The message that a row has more or fewer fields than the header."""
     advice = ""
-    if first and header[0].startswith("#"):
+    if header[0].startswith("#"):
         advice = "; if lines that begin with # are comments, read it with pandas.read_csv(path, comment='#')"
     elif first and len(header) == 1:
         advice = f"; if line {line} is the header, read it with pandas.read_csv(path, header={line - 1})"

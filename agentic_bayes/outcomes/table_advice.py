@@ -6,13 +6,17 @@ import difflib
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
+from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.verdicts import CRASHES, is_verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HINT = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
 USUAL = {  # what other tools call a column
@@ -46,17 +50,18 @@ USUAL = {  # what other tools call a column
 }
 
 
-_FAILURES = ("failed", "fail", "failure", "failures", "incorrect", "wrong", "bug", "broken", "crashed", "is_error")
 _SUM = re.compile(
     r"(grand |sub|sub-|macro |micro |weighted )?"
     r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
     r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
+    r"|(sub|sub-|grand )total.*|pass[@^]\d+"
 )
 _NO_TRIAL = re.compile(
-    r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best|pass(ed)?[ _]?(@|\^|at)[ _]?\d+|"
+    r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best([ _-]of[ _-]?\d+)?|"
+    r"(.*\W)?pass(ed)?[ _]?(@|\^|at)[ _]?\d+|maj(ority)?([ _@]?\d+)?|majority[ _]vote|"
     r"(n|num)_(correct|passed|success(es)?|trials|runs)|(pass|success|win)_?rate|accuracy|successes|trials|solve_rate"
 )
-_SHARES = re.compile(r"acc|accuracy|.*(_|\b)rate|pass[@^]\d+|mean(_score)?|avg(_score)?|percent(age)?")
+_SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _].*)?|pass[@^](\d+|k)|.*%.*")
 _COUNTS = (
     ("c", "n"),
     ("k", "n"),
@@ -65,8 +70,7 @@ _COUNTS = (
     ("correct", "total"),
     ("passed", "total"),
 )
-_STATUS = ("status", "state", "exit_status")
-_AGENTS = USUAL["agent"][:4]
+_STATUS = ("status", "state", "exit_status", "termination_reason", "finish_reason", "stop_reason")
 
 
 def ambiguous(source: str) -> str:
@@ -134,6 +138,13 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         pairs = [(roles.get(name, name), other) for name, other in same.items()]
         python = ", ".join(f'{role}="{other}"' for role, other in pairs)
         return f"Name the columns: {python} (--columns {','.join(f'{role}={other}' for role, other in pairs)})"
+    agents = [name for name in tables.usual("agent", names) if _one_row_each(opened, name)]
+    if standard["task"] in missing and agents:
+        return (
+            f"It has one row for each {agents[0]!r}: if the other columns are tasks, table = table.melt({agents[0]!r}, "
+            f'var_name="task", value_name="correct"), and agent={agents[0]!r}; of published rates, the results of '
+            "each task are needed"
+        )
     if len(missing) > 1 and any(
         (is_verdict(name) and name in map(str, _distinct(opened, name))) or tables.number(name) is not None
         for name in names
@@ -151,9 +162,10 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         if len(others) > 1:
             return (
                 f"The table may be wide, {', '.join(map(repr, others[:4]))} being trials or agents: give "
-                'wide="trials" or wide="agents" (--wide)'
+                'wide="trials" or wide="agents" (--wide); if they are scores of one trial, choose one: '
+                f"correct={others[0]!r} (--columns correct={others[0]})"
             )
-        if others and others[0].strip().lower() in _FAILURES:
+        if others and tables.usual("failures", others[:1]):
             return (
                 f'Column {others[0]!r} seems to mark failures, so 1 means wrong: table["correct"] = '
                 f'table["{others[0]}"].astype(int).rsub(1)'
@@ -176,7 +188,18 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
                 f"correct={scores[0]} --threshold 0.7); if each is a share of several trials, give counts instead: "
                 f"{rates}"
             )
+        if any(_numbers(opened, name) for name in tables.usual("successes", names)):
+            return 'Counts need their trials, too; if there were 5 of each task: table["trials"] = 5'
+    if standard["task"] in missing and not next(iter(opened.columns)).strip():
+        named = "table = pandas.read_csv(path, index_col=0).rename_axis('task').reset_index()"
+        return f"The first column has no name; if it holds the tasks: {named}"
     return ""
+
+
+def _one_row_each(opened: LocalTable, name: str) -> bool:
+    """Whether no two rows have the same value, of several."""
+    values = list(map(str, opened.columns[name]))
+    return len(set(values)) == len(values) > 1
 
 
 _ANSWERS = (
@@ -254,7 +277,9 @@ def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
 def check_wide(source: str, names: Sequence[str], wide: str) -> None:
     """Refuse columns of a wide table that sum up or number others, and warn of one unlike the other trials."""
     lower = {name: name.strip().lower() for name in names}
-    if odd := [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word)]:
+    others = {name for role in ("group", "weight", "trial", "error", "reference") for name in tables.usual(role, names)}
+    odd = [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word) or name in others]
+    if odd:
         raise OutcomesError(
             f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: if that is wrong, drop "
             f"it, table.drop(columns={odd}); if not, rename it"
@@ -307,18 +332,38 @@ def doubts(
     if wide:
         return
     free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
-    if roles.get("trials", "").lower() in _FAILURES:
+    if tables.usual("failures", [roles.get("trials", "")]):
         yield (
             f"{roles['trials']!r} is read as the number of all trials; if it counts the failures: "
             f'table["trials"] = table["{roles["successes"]}"] + table["{roles["trials"]}"]'
         )
+    for role in ("correct", "successes"):
+        if tables.usual("failures", [name := roles.get(role, "")]):
+            way = ".astype(int).rsub(1)" if role == "correct" else f'.rsub(table["{roles.get("trials")}"])'
+            yield f'{name!r} is read as what succeeded; if it marks failures: table["{role}"] = table["{name}"]{way}'
     if "agent" not in roles:
-        names = [name for name in free if name.lower() in _AGENTS]
+        names = tables.usual("agent", free)
         if several := next((name for name in names if len(_distinct(opened, name)) > 1), None):
             yield (
                 f"there is no column 'agent', so all rows are one agent: if {several!r} names agents, give "
                 f"agent={several!r} (--columns agent={several})"
             )
+    left_out = tables.usual("left_out", free)
+    if "correct" in roles:
+        yield from _apart(opened, free, roles)
+        for name in left_out:
+            if marked := [v for v in _distinct(opened, name) if str(v).strip().lower() in {*tables.TRUE, "yes", "y"}]:
+                yield (
+                    f"column {name!r} is not used: if {tables.shown(marked[0])} marks trials without a verdict: "
+                    f'table.loc[table["{name}"].astype(str) == {str(marked[0])!r}, "{roles["correct"]}"] = None'
+                )
+    else:
+        for name in [*left_out, *tables.usual("error", free), *(name for name in free if name.lower() == "errors")]:
+            if any(tables.number(value) for value in _distinct(opened, name)):
+                yield (
+                    f"column {name!r} is not used; if it counts trials that are not among {roles['trials']!r}, call it "
+                    "'unscored', or 'errored' if their agents crashed"
+                )
     if "correct" in roles and "error" not in roles:
         for name in (*tables.usual("error", free), *(name for name in free if name.lower() in _STATUS)):
             values = _distinct(opened, name)
@@ -339,6 +384,61 @@ def doubts(
             f"every value of {roles['correct']!r} is cut at {threshold:g} as one trial: if it is a share of several "
             "trials, give counts instead, successes = share * trials"
         )
+
+
+def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> Iterator[str]:
+    """Doubts whether rows of one task are its trials, by columns that are not used."""
+    keys = [roles[role] for role in ("agent", "task") if role in roles]
+    task = roles["task"]
+    kinds = dict.fromkeys(tables.usual("metric", free), "metrics")
+    kinds |= dict.fromkeys([*tables.usual("part", free), *tables.usual("group", free)], "parts")
+    if "trial" not in roles and ("agent" in roles or not tables.usual("agent", free)):
+        kinds |= dict.fromkeys([*tables.usual("trial", free), *tables.usual("attempt", free)], "trials")
+    for name in tables.usual("trials", free) if not tables.usual("successes", free) else ():
+        counts = [tables.number(value) for value in _distinct(opened, name)]
+        if None not in counts and max(counts) > 1 and _tally(opened, [*keys, roles["correct"]])[COUNT].max() == 1:
+            yield (
+                f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
+                f'table = table.loc[table.index.repeat(table["{name}"])]'
+            )
+    for name, kind in kinds.items():
+        tally = _tally(opened, [*keys, name])
+        several = tally[tally.duplicated(keys, keep=False)]
+        if not len(several) or (kind == "trials" and tally[COUNT].max() == 1):
+            continue
+        first = several[task].iloc[0]
+        values = several.loc[several[task] == first, name].drop_duplicates().tolist()
+        shown = ", ".join(map(tables.shown, values[:3])) + (", …" if len(values) > 3 else "")
+        rows = f"rows of task {tables.shown(first)} differ in {name!r} ({shown}) and count as trials"
+        if kind == "metrics":
+            kept = f'table = table[table["{name}"].astype(str) == {str(values[0])!r}]'
+            yield f"{rows}: if these are not attempts, keep one: {kept}"
+        elif kind == "parts":
+            joined = f'table["{name}"].astype(str) + "/" + table["{task}"].astype(str)'
+            yield f'{rows}: if tasks of the same name are different tasks there: table["{task}"] = {joined}'
+        else:
+            again = int((tally[COUNT] - 1).sum())
+            yield (
+                f"column {name!r} is not used, and rows repeat the {' and '.join([*keys, name])} of an earlier one "
+                f"({plural(again, 'row')}): if they were copied, table = table.drop_duplicates()"
+            )
+
+
+COUNT = "rows counted"  # a column that no table has
+
+
+def _tally(opened: OpenTable, names: Sequence[str]) -> pd.DataFrame:
+    """The distinct rows of these columns, and how many there are of each."""
+    if isinstance(opened, EngineTable) and opened.lazy:
+        import narwhals as nw
+
+        frame = opened.selected({name: opened.cells(name) for name in names})
+        return collected(frame.group_by(list(frame.collect_schema())).agg(nw.len().alias(COUNT)), [*names, COUNT])
+    frame = opened.take(names)
+    try:
+        return frame.groupby(list(names), dropna=False, sort=False, observed=True).size().rename(COUNT).reset_index()
+    except (TypeError, NotImplementedError):  # lists, objects
+        return frame.astype(str).value_counts(dropna=False, sort=False).rename(COUNT).reset_index()
 
 
 _SUM_TRIALS = 4  # fewer are the sum of others by chance too often

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 ROLES: dict[str, tuple[str, ...]] = {
     "agent": (
-        *("agent", "agent_name", "agent_version", "assistant_id", "model", "model_name", "model_name_or_path"),
+        *("agent", "agent_name", "agent_id", "agent_version", "assistant_id"),
+        *("model", "model_name", "model_id", "model_name_or_path"),
         *("version", "system", "variant", "candidate", "bot", "llm", "provider", "assistant"),
     ),
     "task": (
@@ -30,6 +31,9 @@ ROLES: dict[str, tuple[str, ...]] = {
         "crash",
         "errored",
         "error_message",
+        "error_msg",
+        "error_type",
+        "exception_type",
         "traceback",
         "timed_out",
         "timeout",
@@ -37,7 +41,21 @@ ROLES: dict[str, tuple[str, ...]] = {
     "group": ("group", "domain", "category", "difficulty", "level", "family", "topic", "subject", "language"),
     "weight": ("weight", "task_weight"),
     "successes": ("successes", "n_correct", "num_correct", "n_success", "n_passed", "passes", "wins"),
-    "trials": ("trials", "n_trials", "num_trials", "n_samples", "n_runs", "attempts", "runs", "total", "n"),
+    "failures": (
+        *("failed", "fail", "failure", "failures", "incorrect", "wrong", "bug", "broken", "crashed", "is_error"),
+        *("is_failed", "n_failed", "num_failed", "unsolved", "unresolved", "losses"),
+    ),
+    "trials": (
+        *("trials", "n_trials", "num_trials", "n_samples", "num_samples", "n_runs", "attempts", "runs", "total"),
+        *("n_total", "num_total", "n", "count", "counts", "freq", "frequency", "size"),
+    ),
+    "attempt": ("session_id", "session", "trace_id", "trajectory_id", "uuid", "uid", "timestamp"),
+    "metric": (
+        *("metric", "metric_name", "score_name", "measure", "criterion", "scorer", "grader", "evaluator"),
+        *("judge", "rater", "annotator", "k"),
+    ),
+    "part": ("dataset", "benchmark", "suite", "subset", "split", "env", "environment"),
+    "left_out": ("skipped", "skip", "excluded", "exclude", "ignored", "invalid"),
     "reference": (
         *("reference", "reference_answer", "ground_truth", "expected", "expected_answer", "expected_output"),
         *("target", "gold", "answer"),

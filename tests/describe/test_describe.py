@@ -124,6 +124,21 @@ def test_what_cannot_be_read_so_is_said_with_the_reason(run):
     assert run("agentic-bayes describe missing.csv")[0] == 2
 
 
+def test_no_reading_is_proposed_that_would_count_something_else(folder):
+    """Failures are no successes, agents no tasks, a step no verdict, and verdicts of other words no agents."""
+    for content, failure, proposed in (
+        ("model,task,failed\nA,x,0\nA,y,1\n", "1 means wrong", {"agent": "model", "task": "task"}),
+        ("model,q1,q2\nA,1,0\nB,0,1\n", "one row for each 'model'", {"agent": "model"}),
+        ("model,MMLU,GPQA\nA,.5,.6\nB,.4,.7\n", "one row for each 'model'", {"agent": "model"}),
+        ("task,_step\na,1\nb,1\n", "no column 'correct'", {"task": "task"}),
+        ("task,result\na,pass\na,error\nb,pass\n", "Trials that crashed", {"task": "task", "correct": "result"}),
+    ):
+        Path("t.csv").write_text(content, encoding="utf-8")
+        found = describe(["t.csv"])
+        assert failure in found.failure
+        assert roles(found) == proposed
+
+
 def test_evidence_a_saved_estimate_and_a_suite_are_known(run):
     """Each with the command that takes it."""
     Path("t.csv").write_text(TABLES["usual"], encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument
@@ -234,7 +235,17 @@ MISTAKES: dict[str, Case] = {
         {"wide": "trials"},
         ("lines 2 and 3 are both agent 'agent', task 'a'.", "table.melt(['task']"),
     ),
+    "one row for each agent": (
+        "model,q1,q2\nv1,1,0\nv2,0,1\n",
+        {},
+        ("one row for each 'model'", 'table.melt(\'model\', var_name="task", value_name="correct")'),
+    ),
+    "successes without trials": ("task,successes\na,3\n", {}, ("Counts need their trials, too",)),
+    "comments above the header": ("# of May\n# v2\ntask,correct\na,1\n", {}, ("line 3 must", "comment='#'")),
+    "tasks in a column without a name": (",t1,t2\na,1,0\n", {"wide": "trials"}, ("The first column has no name",)),
     # wide
+    "a sum of trials in a wide table": ("task,t1,t2,best_of_2\na,1,0,1\n", {"wide": "trials"}, ("'best_of_2' would",)),
+    "a group in a wide table": ("task,level,v1\na,1,0\n", {"wide": "agents"}, ("'level' would be counted",)),
     "notes in a wide table": (
         "task,run1,note\na,1,slow\n",
         {"wide": "trials"},
@@ -305,6 +316,31 @@ def test_agents_that_differ_in_case_are_doubtful(tmp_path):
     path = written(tmp_path / "t.csv", "agent,task,correct\nGPT-4o,a,1\ngpt-4o,b,1\n")
     with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ in case .*str.lower\(\)"):
         assert outcomes_from_table(path).sizes["agent"] == 2
+
+
+DOUBTFUL = {  # what is read, and the doubt
+    "agent_name,task,correct\nv1,a,1\nv2,a,0\n": "if 'agent_name' names agents",
+    "task,metric,correct\na,right,1\na,polite,0\n": "task 'a' differ in 'metric' ('right', 'polite')",
+    "dataset,task,correct\nx,1,1\ny,1,0\n": 'table["task"] = table["dataset"].astype(str) + "/" + table["task"]',
+    "task,epoch,correct\na,1,1\na,2,0\na,1,1\n": "rows repeat the task and epoch of an earlier one (1 row)",
+    "task,correct,count\na,1,3\na,0,2\n": "if it counts the trials of a row",
+    "task,correct,skipped\na,1,False\na,0,True\n": "if 'True' marks trials without a verdict",
+    "task,successes,trials,errors\na,1,3,2\n": "'errored' if their agents crashed",
+    "task,successes,trials\na1,1,2\nSubtotal a,1,2\n": "'Subtotal a' counts as a task",
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_rows_that_may_be_no_trials_are_doubtful(tmp_path, lazy):
+    """A column that is not used may say that rows are other metrics, agents, data sets, copies or many trials."""
+    for content, doubt in DOUBTFUL.items():
+        path = written(tmp_path / "t.csv", content)
+        with pytest.warns(AgenticBayesWarning, match=re.escape(doubt)):
+            outcomes_from_table(pl.scan_csv(path) if lazy else path)
+    with pytest.warns(AgenticBayesWarning, match=r"'failed' is read as what succeeded.*\.astype\(int\)\.rsub\(1\)"):
+        outcomes_from_table(pd.DataFrame({"task": ["a"], "failed": [0]}), correct="failed")
+    several = pd.DataFrame({"task": ["a", "a", "b"], "judge": ["x"] * 3, "run": [1, 2, 1], "correct": 1, "domain": "y"})
+    assert outcomes_from_table(several)["trials"].values.tolist() == [[2, 1]]  # no doubt
 
 
 def test_naming_the_columns_settles_what_could_be_read_two_ways(tmp_path):
