@@ -324,7 +324,7 @@ DOUBTFUL = {  # what is read, and the doubt
     "dataset,task,correct\nx,1,1\ny,1,0\n": 'table["task"] = table["dataset"].astype(str) + "/" + table["task"]',
     "task,epoch,correct\na,1,1\na,2,0\na,1,1\n": "rows repeat the task and epoch of an earlier one (1 row)",
     "task,correct,count\na,1,3\na,0,2\n": "if it counts the trials of a row",
-    "task,correct,skipped\na,1,False\na,0,True\n": "if 'True' marks trials without a verdict",
+    "task,correct,skipped\na,1,False\na,0,True\n": "marks trials without a verdict",
     "task,successes,trials,errors\na,1,3,2\n": "'errored' if their agents crashed",
     "task,successes,trials\na1,1,2\nSubtotal a,1,2\n": "'Subtotal a' counts as a task",
 }
