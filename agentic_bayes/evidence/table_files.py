@@ -6,6 +6,7 @@ import csv
 import gzip
 import itertools
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,11 @@ _NO_TEXT = {
     b"%PDF": "a PDF file, not a table; export the table itself, as CSV",
     b"\x89PNG": "a picture, not a table",
     b"SQLite format 3": "a SQLite database, not a table; read it with pandas.read_sql(query, connection)",
+    b"ARROW1": "an Arrow file; read it with pandas.read_feather(path)",
+    b"\x80": "a pickle of Python; if you trust it, read it with pandas.read_pickle(path)",
+    b"\x28\xb5\x2f\xfd": "packed by zstd; read it with pandas.read_csv(path, compression='zstd')",
+    b"BZh": "packed by bzip2; read it with pandas.read_csv(path, compression='bz2')",
+    b"\xfd7zXZ": "packed by xz; read it with pandas.read_csv(path, compression='xz')",
 }
 QUOTED = re.compile(r'"[^"]*("|$)')
 LARGE = 1 << 21  # bytes from which a CSV file is first tried with pyarrow's reader
@@ -48,8 +54,10 @@ def open_file(path: Path, *, error: Refusal) -> OpenTable:
     with path.open("rb") as stream:
         head = stream.read(512)
     if kind := next((kind for mark, kind in _NO_TEXT.items() if head.startswith(mark)), ""):
+        if kind is _WORKBOOK and zipfile.is_zipfile(path) and not _is_workbook(path):
+            kind = "a zip archive, not a table; unpack it first"
         raise error(f"{path}: {kind}")
-    if suffix == ".parquet":
+    if suffix == ".parquet" or head.startswith(b"PAR1"):
         return ParquetFile.opened(path, error=error)
     if suffix not in (".jsonl", ".ndjson", ".json"):
         return CsvFile.opened(path, error=error)
@@ -63,6 +71,11 @@ def open_file(path: Path, *, error: Refusal) -> OpenTable:
     if others and first[:1] not in ("{", "[") and re.search("[,;\t]", first):  # whatever its name says
         return CsvFile.opened(path, error=error)
     return _read_array(text, str(path), error=error)
+
+
+def _is_workbook(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return any(name.startswith(("xl/", "content.xml")) for name in archive.namelist())
 
 
 @dataclass(frozen=True)
@@ -286,8 +299,13 @@ def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
         try:
             row = strict_json(line, finite=False)
         except ValueError as cause:
-            python = "; it looks printed by Python: write it with json.dumps" if line.startswith("{'") else ""
-            raise error(f"{source}: line {number} is not JSON ({cause}){python}") from None
+            hints = {
+                "{'": "; it looks printed by Python: write it with json.dumps",
+                "[": "; a JSON array is read from a file named .json",
+                "{": "; each line must be one object, without commas between lines",
+            }
+            hint = next((hint for begin, hint in hints.items() if line.strip().startswith(begin)), "")
+            raise error(f"{source}: line {number} is not JSON ({cause}){hint}") from None
         if not isinstance(row, dict):
             raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
         rows.append(row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -480,18 +481,24 @@ def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list
     return [f"If these are not {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
 
 
-def similar(agents: Sequence[str], column: str) -> Iterator[str]:
-    """The doubt that agents differ in case or spaces only."""
+def similar(names: Sequence[str], column: str, kind: str) -> Iterator[str]:
+    """The doubt that agents or tasks differ in case, spaces or characters that nobody sees only."""
+    alike = [" ".join((name if name.isascii() else _seen(name)).lower().split()) for name in names]
+    if len({*alike}) == len(names):
+        return
     seen: dict[str, str] = {}
-    pairs = [
-        (before, name) for name in agents if (before := seen.setdefault(" ".join(name.lower().split()), name)) != name
-    ]
-    if pairs:
-        listed = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:5])
-        yield (
-            f"agents {listed} differ in case or spaces only and are counted apart; to join them: "
-            f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")'
-        )
+    firsts = [seen.setdefault(like, name) for like, name in zip(alike, names, strict=True)]
+    pairs = [(first, name) for first, name in zip(firsts, names, strict=True) if first != name]
+    listed = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:5])
+    yield (
+        f"{kind} {listed} differ only in case, spaces or invisible characters and are counted apart; to join them: "
+        f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")'
+    )
+
+
+def _seen(name: str) -> str:
+    """A name as it looks."""
+    return "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
 
 
 def warn(source: str, doubts: Iterable[str]) -> None:

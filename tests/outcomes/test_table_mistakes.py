@@ -1,6 +1,8 @@
 """Sixty mistakes in tables: each message names the problem, where it is, and the way out."""
 
+import io
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,14 @@ def frame(**columns: list[Any]) -> Callable[[], pd.DataFrame]:
 def column(*cells: str, header: str = "task,correct") -> str:
     """A CSV file with one task per cell."""
     return f"{header}\n" + "".join(f"t{i},{cell}\n" for i, cell in enumerate(cells))
+
+
+def zipped() -> bytes:
+    """A zip archive with a table in it."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("t.csv", column("1"))
+    return stream.getvalue()
 
 
 # what is read (a CSV file's text, or a table), the arguments, and what the message must say
@@ -165,6 +175,9 @@ MISTAKES: dict[str, Case] = {
     "an Excel workbook": (b"PK\x03\x04rest", {}, ("an Excel workbook", "pandas.read_excel(path)")),
     "Windows letters": ("task,correct\nä,1\n".encode("cp1252"), {}, ("must be UTF-8", "encoding='cp1252'")),
     "Unicode text of Excel": (column("1").encode("utf-16"), {}, ("must be UTF-8", "encoding='utf-16'")),
+    "an archive": (zipped(), {}, ("a zip archive, not a table; unpack it first",)),
+    "packed by another program": (b"\x28\xb5\x2f\xfd", {}, ("packed by zstd", "compression='zstd'")),
+    "minus one for no verdict": (column("1", "-1"), {}, ('table["correct"].mask(table["correct"] < 0)',)),
     "JSON in a CSV file": ('{"task": "a"}\n', {}, ("not a CSV or TSV table", ".jsonl")),
     "percent signs in a wide table": (
         "task,run1,run2\na,85%,20%\n",
@@ -314,8 +327,10 @@ def test_there_are_sixty_mistakes():
 def test_agents_that_differ_in_case_are_doubtful(tmp_path):
     """They are counted apart, and a warning says how to join them."""
     path = written(tmp_path / "t.csv", "agent,task,correct\nGPT-4o,a,1\ngpt-4o,b,1\n")
-    with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ in case .*str.lower\(\)"):
+    with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ only in case.*str.lower\(\)"):
         assert outcomes_from_table(path).sizes["agent"] == 2
+    with pytest.warns(AgenticBayesWarning, match=r"tasks 'refund' and 'ref\\xadund' differ only in .*invisible"):
+        assert outcomes_from_table([{"task": t, "correct": 1} for t in ("refund", "ref\u00adund")]).sizes["task"] == 2
 
 
 DOUBTFUL = {  # what is read, and the doubt
