@@ -185,10 +185,11 @@ class _Guess:
         if task is None:
             return None
         tasks = self.profiles[task.source].values
-        roles = ("trial", "error", "reference", "correct", "metric", "part")
+        roles = ("trial", "error", "reference", "correct", "metric", "part", "attempt")
         known = {name for role in roles for name in named(role, self.free)}
         for one in self.free.values():
             crossed = one.kind == "text" and 1 < one.distinct <= MOST_AGENTS and not one.blank and one.name not in known
+            crossed = crossed and min(Counter(one.values).values()) > 1
             if crossed and not _is_constant(tasks, one.values):
                 return self._take("agent", one.name, f"text with few values ({one.distinct}) that tasks have in common")
         return None

@@ -315,6 +315,35 @@ def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
     return LocalTable.of_records(source, rows, numbers)
 
 
+def _within(value: Mapping[str, Any]) -> str:
+    """Where in one object the rows may be, and how pandas reads them."""
+    read = "json.load(open(path))"
+    if {"columns", "data"} <= value.keys():
+        return "; it looks written by pandas: pandas.read_json(path, orient='split')"
+    lists = [key for key, inner in value.items() if isinstance(inner, list)]
+    if value and (all(isinstance(v, Mapping) for v in value.values()) or len(lists) == len(value) > 1):
+        for key, inner in value.items():
+            for name, rows in inner.items() if isinstance(inner, Mapping) else ():
+                if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+                    return f"; the rows may be in it: pandas.DataFrame({read}[{key!r}][{name!r}])"
+            if len(value) > 1 and inner and isinstance(inner, Mapping) and all(map(_is_record, inner.values())):
+                rows = f"pandas.DataFrame.from_dict({read}[{key!r}], orient='index').rename_axis('task').reset_index()"
+                return f"; the rows may be in it: {rows}"
+        within = "; it looks like columns: pandas.read_json(path)"
+        return within + (
+            "" if {"task", "correct"} & value.keys() else ", or one row for each key, .T.rename_axis('task')"
+        )
+    if lists:
+        return f"; the rows may be in it: pandas.DataFrame({read}[{lists[0]!r}])"
+    if len(value) > 1 and all(isinstance(inner, (int, float)) for inner in value.values()):
+        return f"; one row for each key: pandas.Series({read}).rename_axis('task').reset_index(name='correct')"
+    return "; write one row as [{…}]" if value else ""
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, Mapping) and len(value) > 1
+
+
 def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
     try:
         rows = strict_json(text, finite=False)
@@ -323,17 +352,7 @@ def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
     if not isinstance(rows, (list, Mapping)):
         raise error(f"{source}: must be an array of objects, got {short(rows)}")
     if isinstance(rows, Mapping):
-        lists = [key for key, value in rows.items() if isinstance(value, list)]
-        within = f"; the rows may be in it: pandas.DataFrame(json.load(open(path))[{lists[0]!r}])" if lists else ""
-        if {"columns", "data"} <= rows.keys():
-            within = "; it looks written by pandas: pandas.read_json(path, orient='split')"
-        elif rows and (all(isinstance(v, Mapping) for v in rows.values()) or len(lists) == len(rows) > 1):
-            within = "; it looks like columns: pandas.read_json(path)"
-            if not {"task", "correct"} & rows.keys():
-                within += ", or one row for each key, .T.rename_axis('task')"
-        elif rows and not lists:
-            within = "; write one row as [{…}]"
-        raise error(f"{source}: must be an array of objects, got one object{within}")
+        raise error(f"{source}: must be an array of objects, got one object{_within(rows)}")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):
             raise error(f"{source}: row {number} must be an object, got {type(row).__name__}")

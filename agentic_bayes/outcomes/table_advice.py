@@ -62,7 +62,7 @@ _NO_TRIAL = re.compile(
     r"(.*\W)?pass(ed)?[ _]?(@|\^|at)[ _]?\d+|maj(ority)?([ _@]?\d+)?|majority[ _]vote|"
     r"(n|num)_(correct|passed|success(es)?|trials|runs)|(pass|success|win)_?rate|accuracy|successes|trials|solve_rate"
 )
-_SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _].*)?|pass[@^](\d+|k)|.*%.*")
+_SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _,].*)?|pass[@^](\d+|k)|.*%.*")
 _COUNTS = (
     ("c", "n"),
     ("k", "n"),
@@ -156,10 +156,10 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             return counts
         references = tables.usual("reference", names)
         answers = [name for name in names if name.lower() in _ANSWERS]
-        if len(answers) == 1 and (expected := [name for name in references if name not in answers]):
-            return f'To compare answers exactly: table["correct"] = table["{answers[0]}"] == table["{expected[0]}"]'
-        known = ("agent", standard["task"], "trial", "error", *references)
+        known = ("agent", standard["task"], "trial", "error", *references, *answers)
         others = [name for name in names if name not in known and _verdicts(opened, name)]
+        if not others and len(answers) == 1 and (expected := [name for name in references if name not in answers]):
+            return f'To compare answers exactly: table["correct"] = table["{answers[0]}"] == table["{expected[0]}"]'
         if len(others) > 1:
             return (
                 f"The table may be wide, {', '.join(map(repr, others[:4]))} being trials or agents: give "
@@ -401,6 +401,15 @@ def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> 
             yield (
                 f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
                 f'table = table.loc[table.index.repeat(table["{name}"])]'
+            )
+    for name in tables.usual("attempt", free):
+        tally = _tally(opened, [name, task])
+        if len(several := tally[tally.duplicated(name, keep=False)]):
+            one = several[name].iloc[0]
+            first = several[several[name] == one][task].tolist()
+            yield (
+                f"{name} {tables.shown(one)} has several tasks ({', '.join(map(tables.shown, first[:3]))}): if these "
+                f'are scores of one trial, keep one: table = table[table["{task}"] == {first[0]!r}]'
             )
     for name, kind in kinds.items():
         tally = _tally(opened, [*keys, name])

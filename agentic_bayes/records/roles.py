@@ -13,8 +13,18 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     "task": (
         *("task", "task_id", "case", "case_id", "test_case", "test", "test_id", "test_name", "scenario"),
-        *("question_id", "problem_id", "instance_id", "example_id", "sample_id", "item_id", "doc_id", "prompt_id"),
-        *("problem", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
+        *(
+            "question_id",
+            "problem_id",
+            "instance_id",
+            "example_id",
+            "sample_id",
+            "item_id",
+            "doc_id",
+            "prompt_id",
+            "datasource_item_id",
+        ),
+        *("datasource_item_id", "problem", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
     ),
     "trial": (
         *("trial", "trial_id", "repeat", "repetition", "attempt", "replicate", "rep", "run", "run_id"),
@@ -58,7 +68,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "left_out": ("skipped", "skip", "excluded", "exclude", "ignored", "invalid"),
     "reference": (
         *("reference", "reference_answer", "ground_truth", "expected", "expected_answer", "expected_output"),
-        *("target", "gold", "answer"),
+        *("true_answer", "correct_answer", "reference_outputs", "target", "gold", "answer"),
     ),
 }
 """Role → the names of columns that usually hold it, the most telling first."""

@@ -1,6 +1,7 @@
 """What a file looks like: the proposal is the right one, and its command and its Python do what they say."""
 
 import json
+import warnings
 import random
 import shlex
 import sys
@@ -131,10 +132,14 @@ def test_no_reading_is_proposed_that_would_count_something_else(folder):
         ("model,q1,q2\nA,1,0\nB,0,1\n", "one row for each 'model'", {"agent": "model"}),
         ("model,MMLU,GPQA\nA,.5,.6\nB,.4,.7\n", "one row for each 'model'", {"agent": "model"}),
         ("task,_step\na,1\nb,1\n", "no column 'correct'", {"task": "task"}),
+        ("id,traceId,name,value\n1,x,c,1\n2,x,h,0\n", "", {"task": "name", "correct": "value"}),
         ("task,result\na,pass\na,error\nb,pass\n", "Trials that crashed", {"task": "task", "correct": "result"}),
     ):
         Path("t.csv").write_text(content, encoding="utf-8")
-        found = describe(["t.csv"])
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = describe(["t.csv"])
+        assert bool(said) == ("traceId" in content)  # whose rows are scores of one trial
         assert failure in found.failure
         assert roles(found) == proposed
 

@@ -1,6 +1,7 @@
 """Sixty mistakes in tables: each message names the problem, where it is, and the way out."""
 
 import io
+import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -333,12 +334,30 @@ def test_agents_that_differ_in_case_are_doubtful(tmp_path):
         assert outcomes_from_table([{"task": t, "correct": 1} for t in ("refund", "ref\u00adund")]).sizes["task"] == 2
 
 
+WITHIN = {  # JSON → how pandas finds the rows in it
+    '{"results": {"tool": {}, "tests": [{"name": "a"}]}}': "json.load(open(path))['results']['tests']",
+    '{"aggregate": {"x": 1}, "individual": {"a": {"success": true, "level": 1}}}': "['individual'], orient='index')",
+    '{"0": 1.0, "1": 0.0}': "pandas.Series(json.load(open(path)))",
+}
+
+
+def test_the_rows_within_json_are_found(tmp_path):
+    """One object is no table; the message says which part of it may be one."""
+    for content, expected in WITHIN.items():
+        path = written(tmp_path / "t.json", content)
+        with pytest.raises(AgenticBayesError, match=re.escape(expected)) as caught:
+            outcomes_from_table(path)
+        line = re.search(r"pandas\..*", str(caught.value))[0]
+        assert len(eval(line, {"pandas": pd, "json": json, "path": path})) > 0
+
+
 DOUBTFUL = {  # what is read, and the doubt
     "agent_name,task,correct\nv1,a,1\nv2,a,0\n": "if 'agent_name' names agents",
     "task,metric,correct\na,right,1\na,polite,0\n": "task 'a' differ in 'metric' ('right', 'polite')",
     "dataset,task,correct\nx,1,1\ny,1,0\n": 'table["task"] = table["dataset"].astype(str) + "/" + table["task"]',
     "task,epoch,correct\na,1,1\na,2,0\na,1,1\n": "rows repeat the task and epoch of an earlier one (1 row)",
     "task,correct,count\na,1,3\na,0,2\n": "if it counts the trials of a row",
+    "traceId,task,correct\nx,right,1\nx,polite,0\n": "if these are scores of one trial, keep one",
     "task,correct,skipped\na,1,False\na,0,True\n": "marks trials without a verdict",
     "task,successes,trials,errors\na,1,3,2\n": "'errored' if their agents crashed",
     "task,successes,trials\na1,1,2\nSubtotal a,1,2\n": "'Subtotal a' counts as a task",

@@ -167,7 +167,7 @@ def _counted_by(
         raise EvidenceError(f"no trial has a score {name!r}; there are {_names(trials)}")
     options = replace(options, scorer=name)
     faults = [(found.place, chosen_score(found.scores, options).fault) for found in ran]
-    problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
+    problems = [": ".join(filter(None, (place, fault))) for place, fault in faults if fault is not None]
     if problems:
         more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise EvidenceError("; ".join(problems[:_SHOWN]) + more)

@@ -111,6 +111,24 @@ def test_the_counts_are_those_that_the_tool_shows(path, scorer, agent, expected)
     }
 
 
+@pytest.mark.parametrize(
+    ("suites", "doubt"),
+    [
+        ('<testsuite name="s" tests="5"><testcase name="a"/></testsuite>', "had 5 tests, and 1 are in the file"),
+        (
+            '<testsuite name="s"><testcase name="a" file="x"/><testcase name="a" file="y"/></testsuite>',
+            "test 'a' stands in 'x' and 'y' and counts as one task",
+        ),
+    ],
+)
+def test_xml_that_may_lack_tests_or_mix_them_up_is_doubtful(tmp_path, suites, doubt):
+    """Cases that a suite counts and does not hold, and two tests of one name in different files."""
+    path = tmp_path / "t.xml"
+    path.write_text(f"<testsuites>{suites}</testsuites>", "utf-8")
+    with pytest.warns(DoubtfulRecords, match=doubt):
+        outcomes_from_results(path)
+
+
 def test_cases_of_pytest_are_tasks_judged_errored_or_unscored():
     """A parameter is part of the task; what fails on teardown after a failure is one trial, not two."""
     found = counts(outcomes_from_results(PYTEST))
