@@ -1,10 +1,10 @@
 """What a file looks like: the proposal is the right one, and its command and its Python do what they say."""
 
 import json
-import warnings
 import random
 import shlex
 import sys
+import warnings
 from pathlib import Path
 
 import pytest

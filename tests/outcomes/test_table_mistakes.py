@@ -348,7 +348,7 @@ def test_the_rows_within_json_are_found(tmp_path):
         with pytest.raises(AgenticBayesError, match=re.escape(expected)) as caught:
             outcomes_from_table(path)
         line = re.search(r"pandas\..*", str(caught.value))[0]
-        assert len(eval(line, {"pandas": pd, "json": json, "path": path})) > 0
+        assert len(eval(line, {"pandas": pd, "json": json, "path": content, "open": io.StringIO})) > 0
 
 
 DOUBTFUL = {  # what is read, and the doubt
