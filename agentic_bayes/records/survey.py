@@ -132,7 +132,7 @@ def survey(
         counts: Counter[str] = Counter()
         fatal, skipped = list[Problem](), list[Problem]()  # where bad records are left out
         named: dict[str, None] = {}
-        for record in records_of(source, index, doubts):
+        for record in records_of(source, index, doubts, skip=skip):
             if isinstance(record, Conversation):
                 _count(record, counts)
                 first = first or (record, source.name)

@@ -110,3 +110,15 @@ def test_a_scorer_may_be_a_path(tmp_path):
     path.write_text(json.dumps([CHAT | {"feedback": {"stars": 4}}]))
     (found,) = ab.read_conversations(path, scorer="feedback.stars", scale=(1, 5))
     assert found.recorded_score == 0.75
+
+
+def test_scores_that_disagree_are_no_score_until_one_is_chosen(tmp_path):
+    """Which of `score`, `reward` and the metadata's counts is not guessed; the reason names them."""
+    path = tmp_path / "chat.json"
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+    path.write_text(json.dumps({"messages": chat, "score": 1, "metadata": {"reward": 0}}), "utf-8")
+    (found,) = ab.read_conversations(path)
+    assert found.recorded_score is None
+    assert found.metadata["not_scored"].startswith("several scores, 'score', 'metadata.reward'")
+    for name, value in (("score", 1), ("metadata.reward", 0)):
+        assert next(ab.read_conversations(path, scorer=name)).recorded_score == value
