@@ -19,7 +19,7 @@ from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
-from agentic_bayes.records.identity import UNTOLD_TASKS, TaskIndex
+from agentic_bayes.records.identity import CONTINUED, UNTOLD_TASKS, TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 from agentic_bayes.records.wire.characters import DOUBT, one_form, readable
@@ -65,6 +65,10 @@ class Doubts:
         """Add the warnings about all files together, and give the problems."""
         if untold := index.untold_tasks:
             self._found["", TELL_TASKS.format(untold)] = [""]
+        if continued := index.continued:
+            self._found["", CONTINUED.format(continued, len(index))] = [""]
+        for one, other in index.copies():
+            self._found[other, f"has the same content as {one}, and both count: leave one out if it is a copy"] = [""]
         own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
         alone = [source for source, agent in index.alone() if agent == own.get(source)]
         if (said := runs_apart(alone)) is None:
