@@ -1,12 +1,15 @@
 """What a file looks like: the proposal is the right one, and its command and its Python do what they say."""
 
 import json
+import pathlib
 import random
+import re
 import shlex
 import sys
 import warnings
 from pathlib import Path
 
+import pandas
 import pytest
 
 import agentic_bayes as ab
@@ -142,6 +145,19 @@ def test_no_reading_is_proposed_that_would_count_something_else(folder):
         assert bool(said) == ("traceId" in content)  # whose rows are scores of one trial
         assert failure in found.failure
         assert roles(found) == proposed
+
+
+def test_a_folder_of_tables_is_told_how_to_become_one(run):
+    """The lines of pandas that the message gives make one table, with the files' names as agents."""
+    for agent in ("v1", "v2"):
+        Path(f"runs/{agent}.csv").parent.mkdir(exist_ok=True)
+        Path(f"runs/{agent}.csv").write_text("task,correct\na,1\nb,0\n", encoding="utf-8")
+    code, _, err = run("agentic-bayes describe runs")
+    assert code == 2
+    names = {"pathlib": pathlib, "pandas": pandas}
+    for line in re.search(r"as agents: (paths = .*); (pandas\..*)", err).groups():
+        exec(line, names)
+    assert ab.outcomes_from_table("all.csv")["trials"].values.tolist() == [[1, 1], [1, 1]]
 
 
 def test_evidence_a_saved_estimate_and_a_suite_are_known(run):
