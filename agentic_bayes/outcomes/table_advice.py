@@ -229,8 +229,14 @@ def _counts(opened: LocalTable, names: Sequence[str]) -> str:
     if pairs:
         c, n = pairs[0]
         return f"If these are counts: successes={c!r}, trials={n!r} (--columns successes={c},trials={n})"
-    passed = next((numeric[name] for name in ("passed", "pass", "successes", "wins") if name in numeric), "")
-    failed = next((numeric[name] for name in ("failed", "fail", "failures", "losses") if name in numeric), "")
+    passed = next(
+        (numeric[name] for name in ("passed", "pass", "successes", "wins", "1", "true") if name in numeric), ""
+    )
+    failed = next(
+        (numeric[name] for name in ("failed", "fail", "failures", "losses", "0", "false") if name in numeric), ""
+    )
+    if passed in ("1", "True") and all(tables.number(cell) in (0, 1) for cell in opened.columns[passed]):
+        return ""  # they may number two trials
     if passed and failed:
         return (
             f'If these are counts: table["trials"] = table["{passed}"] + table["{failed}"], and give '
