@@ -111,6 +111,15 @@ def test_the_counts_are_those_that_the_tool_shows(path, scorer, agent, expected)
     }
 
 
+def test_a_task_that_asks_different_things_is_doubtful():
+    """Two inputs under one name may be two tasks; a path in the results tells them apart."""
+    cases = [{"name": "refund", "input": text, "success": text == "a", "metrics_data": []} for text in "ab"]
+    with pytest.warns(DoubtfulRecords, match="task 'refund' asks different things in .*0.* and .*1"):
+        assert outcomes_from_results({"test_results": cases})["trials"].values.tolist() == [[2]]
+    apart = outcomes_from_results({"test_results": cases}, fields={"task": "input"})
+    assert apart["successes"].values.tolist() == [[1, 0]]
+
+
 @pytest.mark.parametrize(
     ("suites", "doubt"),
     [
