@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +167,7 @@ class _Guess:
             yield self._take("correct", texts[0].name, "its name")
 
     def _task(self) -> Proposal | None:
-        by_name = [one for one in self._by_name("task") if not one.is_verdict and not one.blank]
+        by_name = [one for one in self._by_name("task") if one.kind == "0/1" or not (one.is_verdict or one.blank)]
         several = [one for one in by_name if one.distinct > 1] or by_name
         if several:
             repeats = "" if several[0].distinct == len(several[0].values) else ", which repeat"
@@ -223,7 +224,7 @@ class _Guess:
         names = self._wide_columns()
         if len(names) < 2 or len(names) < len(self.free):
             return
-        numbered = all(name.strip()[-1:].isdigit() for name in names)
+        numbered = _are_numbered(names)
         if not numbered and not agents:
             return
         self.wide = "trials" if numbered else "agents"
@@ -233,6 +234,21 @@ class _Guess:
             source=shown,
             reason="columns of results, numbered" if numbered else "columns of results",
         )
+
+
+_TRIALS = re.compile("(run|trial|seed|attempt|rep|repeat|repetition|epoch|sample|try|iteration|[rtsk])?")
+_AGENTS = re.compile("v|version|agent|model|candidate|variant|m")
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Whether columns are trials by their names, ``run 1``, ``run 2``: gpt-3 and gpt-4, v1 and v2 are agents."""
+    parts = [re.fullmatch(r"(.*?)[ _#.-]*(\d+)", name.strip().lower()) for name in names]
+    stems, numbers = {part and part[1] for part in parts}, sorted(int(part[2]) for part in parts if part)
+    stem = stems.pop()
+    if stems or stem is None or _AGENTS.fullmatch(stem):
+        return False
+    first = numbers[0]
+    return bool(_TRIALS.fullmatch(stem)) or (first <= 1 and numbers == list(range(first, first + len(numbers))))
 
 
 def _is_constant(tasks: Sequence[str], values: Sequence[str]) -> bool:

@@ -225,6 +225,12 @@ def _counts(opened: LocalTable, names: Sequence[str]) -> str:
         for n in tables.usual("trials", numeric.values())
         if c != n
     ]
+    pairs += [
+        (c, n)
+        for c in tables.usual("correct", numeric.values())
+        for n in tables.usual("trials", numeric.values())
+        if _are_counts(opened.columns[c], opened.columns[n])
+    ]
     pairs += [(numeric[c], numeric[n]) for c, n in _COUNTS if c in numeric and n in numeric]
     if pairs:
         c, n = pairs[0]
@@ -243,6 +249,13 @@ def _counts(opened: LocalTable, names: Sequence[str]) -> str:
             f'successes="{passed}", trials="trials"'
         )
     return ""
+
+
+def _are_counts(part: Iterable[Any], whole: Iterable[Any]) -> bool:
+    """Whether one column counts a part of another: whole numbers, one at least above 1."""
+    pairs = [(tables.whole_number(c), tables.whole_number(n)) for c, n in zip(part, whole, strict=True)]
+    known = [(c, n) for c, n in pairs if c is not None and n is not None]
+    return len(known) == len(pairs) and all(c <= n for c, n in known) and any(c > 1 for c, _ in known)
 
 
 def _numbers(opened: LocalTable, name: str) -> bool:
