@@ -53,17 +53,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "successes": ("successes", "n_correct", "num_correct", "n_success", "n_passed", "passes", "wins"),
     "failures": (
         *("failed", "fail", "failure", "failures", "incorrect", "wrong", "bug", "broken", "crashed", "is_error"),
-        *(
-            "is_failed",
-            "n_failed",
-            "num_failed",
-            "unsolved",
-            "unresolved",
-            "losses",
-            "exit_code",
-            "returncode",
-            "return_code",
-        ),
+        *("is_failed", "n_failed", "num_failed", "unsolved", "unresolved", "losses"),
+        *("exit_code", "returncode", "return_code"),
     ),
     "trials": (
         *("trials", "n_trials", "num_trials", "n_samples", "num_samples", "n_runs", "attempts", "runs", "total"),

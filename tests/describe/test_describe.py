@@ -136,6 +136,10 @@ def test_no_reading_is_proposed_that_would_count_something_else(folder):
         ("model,MMLU,GPQA\nA,.5,.6\nB,.4,.7\n", "one row for each 'model'", {"agent": "model"}),
         ("task,_step\na,1\nb,1\n", "no column 'correct'", {"task": "task"}),
         ("id,traceId,name,value\n1,x,c,1\n2,x,h,0\n", "", {"task": "name", "correct": "value"}),
+        ("task,exit_code\na,0\nb,1\n", "1 means wrong", {"task": "task"}),
+        ("task_id,reward,info\n0,1,x\n1,0,y\n", "", {"task": "task_id", "correct": "reward"}),
+        ("task,gpt-3,gpt-4\na,1,0\nb,0,1\n", "", {"task": "task", "agents, one each": "gpt-3, gpt-4"}),
+        ("task,run 1,run 2\na,1,0\nb,0,1\n", "", {"task": "task", "trials, one each": "run 1, run 2"}),
         ("task,result\na,pass\na,error\nb,pass\n", "Trials that crashed", {"task": "task", "correct": "result"}),
     ):
         Path("t.csv").write_text(content, encoding="utf-8")
