@@ -222,6 +222,8 @@ MISTAKES: dict[str, Case] = {
     "trials under another name": (lambda: [{"task": "a", "runs": [{"ok": 1}]}], {}, ("'runs' holds lists", "explode")),
     "counts under other names": ("task,c,n\na,1,2\n", {}, ("--columns successes=c,trials=n",)),
     "passed and failed": ("task,passed,failed\na,3,2\n", {}, ('table["trials"] = table["passed"] + table["failed"]',)),
+    "a cross table": ("task,0,1\na,3,2\n", {}, ('table["trials"] = table["1"] + table["0"]',)),
+    "solved attempts": ("task,solved,attempts\na,3,5\n", {}, ("--columns successes=solved,trials=attempts",)),
     "an accuracy": (
         "task,accuracy,n\na,0.5,4\n",
         {},
