@@ -276,11 +276,28 @@ def repeated_trials(opened: OpenTable, agent: str | None, task: str, trial: str)
             return (
                 f"Without an agent column all rows are one agent: give agent={found[0]!r} (--columns agent={found[0]})"
             )
+    other = [name for name in opened.names if name not in (agent, task, trial) and opened.holds(name)]
+    for name in tables.usual("metric", other):
+        if len(values := _distinct(opened, name)) > 1:
+            return f"Column {name!r} differs; if these are not attempts, keep one: {_kept(name, values[0])}"
+    for name in [*tables.usual("part", other), *tables.usual("group", other)]:
+        if len(_distinct(opened, name)) > 1:
+            return f"If tasks of the same name are different tasks in each {name!r}: {_told_apart(name, task)}"
     keys = ", ".join(f'"{name}"' for name in (agent, task) if name)
     return (
         f'If these are further attempts, number them: table["{trial}"] = table.groupby([{keys}]).cumcount(); '
         "if rows were copied, table = table.drop_duplicates()"
     )
+
+
+def _kept(name: str, value: object) -> str:
+    """How to keep the rows with one value."""
+    return f'table = table[table["{name}"].astype(str) == {str(value)!r}]'
+
+
+def _told_apart(name: str, task: str) -> str:
+    """How to make a column part of the task's name."""
+    return f'table["{task}"] = table["{name}"].astype(str) + "/" + table["{task}"].astype(str)'
 
 
 def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
@@ -410,18 +427,21 @@ def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> 
     """Doubts whether rows of one task are its trials, by columns that are not used."""
     keys = [roles[role] for role in ("agent", "task") if role in roles]
     task = roles["task"]
+    if "trial" in roles:
+        return  # none comes twice
     kinds = dict.fromkeys(tables.usual("metric", free), "metrics")
     kinds |= dict.fromkeys([*tables.usual("part", free), *tables.usual("group", free)], "parts")
-    if "trial" not in roles and ("agent" in roles or not tables.usual("agent", free)):
+    if "agent" in roles or not tables.usual("agent", free):
         kinds |= dict.fromkeys([*tables.usual("trial", free), *tables.usual("attempt", free)], "trials")
-    for name in tables.usual("trials", free) if not tables.usual("successes", free) else ():
-        counts = [tables.number(value) for value in _distinct(opened, name)]
-        if None not in counts and max(counts) > 1 and _tally(opened, [*keys, roles["correct"]])[COUNT].max() == 1:
+    for name in tables.usual("frequency", free) if not tables.usual("successes", free) else ():
+        counts = [tables.whole_number(value) for value in _distinct(opened, name)]
+        some = None not in counts and any(count != 1 for count in counts)
+        if some and _tally(opened, [*keys, roles["correct"]])[COUNT].max() == 1:
             yield (
                 f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
                 f'table = table.loc[table.index.repeat(table["{name}"])]'
             )
-    for name in tables.usual("attempt", free):
+    for name in tables.usual("trace", free):
         tally = _tally(opened, [name, task])
         if len(several := tally[tally.duplicated(name, keep=False)]):
             one = several[name].iloc[0]
@@ -440,11 +460,9 @@ def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> 
         shown = ", ".join(map(tables.shown, values[:3])) + (", …" if len(values) > 3 else "")
         rows = f"rows of task {tables.shown(first)} differ in {name!r} ({shown}) and count as trials"
         if kind == "metrics":
-            kept = f'table = table[table["{name}"].astype(str) == {str(values[0])!r}]'
-            yield f"{rows}: if these are not attempts, keep one: {kept}"
+            yield f"{rows}: if these are not attempts, keep one: {_kept(name, values[0])}"
         elif kind == "parts":
-            joined = f'table["{name}"].astype(str) + "/" + table["{task}"].astype(str)'
-            yield f'{rows}: if tasks of the same name are different tasks there: table["{task}"] = {joined}'
+            yield f"{rows}: if tasks of the same name are different tasks there: {_told_apart(name, task)}"
         else:
             again = int((tally[COUNT] - 1).sum())
             yield (

@@ -60,6 +60,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         *("trials", "n_trials", "num_trials", "n_samples", "num_samples", "n_runs", "attempts", "runs", "total"),
         *("n_total", "num_total", "n", "count", "counts", "freq", "frequency", "size"),
     ),
+    "frequency": ("count", "counts", "freq", "frequency", "n", "trials", "n_trials", "num_trials", "n_runs"),
+    "trace": ("trace_id", "trajectory_id"),
     "attempt": ("session_id", "session", "trace_id", "trajectory_id", "uuid", "uid", "timestamp"),
     "metric": (
         *("metric", "metric_name", "score_name", "measure", "criterion", "scorer", "grader", "evaluator"),

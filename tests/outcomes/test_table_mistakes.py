@@ -142,6 +142,16 @@ MISTAKES: dict[str, Case] = {
         {},
         ("lines 2 and 3 are both agent 'v', task 'a', trial '1'", ".cumcount()", "drop_duplicates"),
     ),
+    "trials that repeat in another metric": (
+        "task,trial,metric,correct\na,1,right,1\na,1,polite,0\n",
+        {},
+        ("lines 2 and 3 are both", "keep one: table = table[table[\"metric\"].astype(str) == 'right']"),
+    ),
+    "trials that repeat in another data set": (
+        "task,trial,dataset,correct\n1,1,x,1\n1,1,y,0\n",
+        {},
+        ('different tasks in each \'dataset\': table["task"] = table["dataset"].astype(str)',),
+    ),
     "an agent column of another name": (
         "model,task,trial,correct\nv1,a,1,1\nv2,a,1,0\n",
         {},
