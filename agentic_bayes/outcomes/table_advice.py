@@ -9,11 +9,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
 from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.rows import CodedColumn
 from agentic_bayes.outcomes.verdicts import CRASHES, is_verdict
 
 if TYPE_CHECKING:
@@ -436,27 +439,27 @@ def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> 
     for name in tables.usual("frequency", free) if not tables.usual("successes", free) else ():
         counts = [tables.whole_number(value) for value in _distinct(opened, name)]
         some = None not in counts and any(count != 1 for count in counts)
-        if some and _tally(opened, [*keys, roles["correct"]])[COUNT].max() == 1:
+        if some and _tally(opened, keys, roles["correct"])[COUNT].max() == 1:
             yield (
                 f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
                 f'table = table.loc[table.index.repeat(table["{name}"])]'
             )
     for name in tables.usual("trace", free):
-        tally = _tally(opened, [name, task])
-        if len(several := tally[tally.duplicated(name, keep=False)]):
+        tally = _tally(opened, [name], task)
+        if len(several := tally[tally[KEY].duplicated(keep=False)]):
             one = several[name].iloc[0]
-            first = several[several[name] == one][task].tolist()
+            first = several[several[KEY] == several[KEY].iloc[0]][task].tolist()
             yield (
                 f"{name} {tables.shown(one)} has several tasks ({', '.join(map(tables.shown, first[:3]))}): if these "
                 f'are scores of one trial, keep one: table = table[table["{task}"] == {first[0]!r}]'
             )
     for name, kind in kinds.items():
-        tally = _tally(opened, [*keys, name])
-        several = tally[tally.duplicated(keys, keep=False)]
+        tally = _tally(opened, keys, name)
+        several = tally[tally[KEY].duplicated(keep=False)]
         if not len(several) or (kind == "trials" and tally[COUNT].max() == 1):
             continue
         first = several[task].iloc[0]
-        values = several.loc[several[task] == first, name].drop_duplicates().tolist()
+        values = list(map(str, several.loc[several[KEY] == several[KEY].iloc[0], name]))
         shown = ", ".join(map(tables.shown, values[:3])) + (", …" if len(values) > 3 else "")
         rows = f"rows of task {tables.shown(first)} differ in {name!r} ({shown}) and count as trials"
         if kind == "metrics":
@@ -471,21 +474,30 @@ def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> 
             )
 
 
-COUNT = "rows counted"  # a column that no table has
+KEY, COUNT = "key of a row", "rows counted"  # columns that no table has
 
 
-def _tally(opened: OpenTable, names: Sequence[str]) -> pd.DataFrame:
-    """The distinct rows of these columns, and how many there are of each."""
+def _tally(opened: OpenTable, keys: Sequence[str], name: str) -> pd.DataFrame:
+    """The distinct rows of these columns, how many there are of each, and a number for each that `keys` have."""
+    import pandas as pd
+
+    weights = None
     if isinstance(opened, EngineTable) and opened.lazy:
         import narwhals as nw
 
-        frame = opened.selected({name: opened.cells(name) for name in names})
-        return collected(frame.group_by(list(frame.collect_schema())).agg(nw.len().alias(COUNT)), [*names, COUNT])
-    frame = opened.take(names)
-    try:
-        return frame.groupby(list(names), dropna=False, sort=False, observed=True).size().rename(COUNT).reset_index()
-    except (TypeError, NotImplementedError):  # lists, objects
-        return frame.astype(str).value_counts(dropna=False, sort=False).rename(COUNT).reset_index()
+        lazy = opened.selected({column: opened.cells(column) for column in (*keys, name)})
+        counted = lazy.group_by(list(lazy.collect_schema())).agg(nw.len().alias(COUNT))
+        frame = collected(counted, [*keys, name, COUNT])
+        weights = frame[COUNT].to_numpy()
+    else:
+        frame = opened.take([*keys, name])
+    row = key = np.zeros(len(frame), dtype=np.int64)
+    for column in (*keys, name):
+        coded = CodedColumn.of(frame[column])
+        key, row = row, row * (len(coded.values) + 1) + coded.codes + 1
+    codes, _ = pd.factorize(row)
+    first = np.flatnonzero(~pd.Series(row).duplicated())
+    return frame.iloc[first].assign(**{KEY: key[first], COUNT: np.bincount(codes, weights)})
 
 
 _SUM_TRIALS = 4  # fewer are the sum of others by chance too often
