@@ -62,7 +62,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     "frequency": ("count", "counts", "freq", "frequency", "n", "trials", "n_trials", "num_trials", "n_runs"),
     "trace": ("trace_id", "trajectory_id"),
-    "attempt": ("session_id", "session", "trace_id", "trajectory_id", "uuid", "uid", "timestamp"),
+    "attempt": ("session_id", "trace_id", "trajectory_id", "uuid", "uid"),
     "metric": (
         *("metric", "metric_name", "score_name", "measure", "criterion", "scorer", "grader", "evaluator"),
         *("judge", "rater", "annotator", "k"),
