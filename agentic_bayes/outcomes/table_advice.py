@@ -58,7 +58,7 @@ _SUM = re.compile(
     r"(grand |sub|sub-|macro |micro |weighted )?"
     r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
     r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
-    r"|(sub|sub-|grand )total.*|pass[@^]\d+"
+    r"|(sub|sub-|grand )total.*|pass[@^]\d+|all|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
 )
 _NO_TRIAL = re.compile(
     r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best([ _-]of[ _-]?\d+)?|"

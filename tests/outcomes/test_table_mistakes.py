@@ -373,6 +373,7 @@ DOUBTFUL = {  # what is read, and the doubt
     "task,correct,skipped\na,1,False\na,0,True\n": "marks trials without a verdict",
     "task,successes,trials,errors\na,1,3,2\n": "'errored' if their agents crashed",
     "task,successes,trials\na1,1,2\nSubtotal a,1,2\n": "'Subtotal a' counts as a task",
+    "task,correct\na,1\nb,0\nAll,1\n": "'All' counts as a task",
 }
 
 
