@@ -98,6 +98,7 @@ class TaskIndex:
         self._qa_ids: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._ends: dict[int, int] = {}  # all that was said and called in a conversation, hashed → its position
         self._said: defaultdict[str, set[int]] = defaultdict(set)  # file → the same of its conversations
+        self.models: defaultdict[str, set[str]] = defaultdict(set)  # agent → the models that its records name
         self._continued: set[int] = set()  # conversations with which a later one begins
 
     def __len__(self) -> int:
@@ -119,6 +120,8 @@ class TaskIndex:
         )
         self._headers.append(header)
         self._compare_beginnings(conversation, position)
+        if isinstance(model := conversation.metadata.get("model"), str):
+            self.models[header.agent].add(model)
         return position
 
     def _compare_beginnings(self, conversation: Conversation, position: int) -> None:

@@ -35,6 +35,10 @@ TELL_TASKS = (
     UNTOLD_TASKS + "; if tasks were tried several times, say where a record names its task: "
     "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
 )
+SEVERAL_MODELS = (
+    "no agent is named, so {} is one with several models ({}); if each model is an agent: "
+    "fields={{'agent': 'metadata.model'}} (--fields agent=metadata.model)"
+)
 ANY_FIELD = {"task": "task"}
 ConversationOrProblems = Conversation | tuple[Problem, ...]
 
@@ -67,6 +71,10 @@ class Doubts:
             self._found["", TELL_TASKS.format(untold)] = [""]
         if continued := index.continued:
             self._found["", CONTINUED.format(continued, len(index))] = [""]
+        for agent in {source.origin.agent for source in sources if source.origin.given_agent is None}:
+            if len(models := sorted(index.models[agent])) > 1:
+                listed = ", ".join(map(short, models[:SHOWN])) + (", …" if len(models) > SHOWN else "")
+                self._found["", SEVERAL_MODELS.format(short(agent), listed)] = [""]
         for one, other in index.copies():
             self._found[other, f"has the same content as {one}, and both count: leave one out if it is a copy"] = [""]
         own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}

@@ -129,6 +129,17 @@ def test_what_counts_twice_is_doubtful(tmp_path):
         assert len(list(ab.read_conversations(tmp_path, agent="v1"))) == 4
 
 
+def test_several_models_of_an_agent_that_no_record_names_are_doubtful(tmp_path):
+    """They would be counted together; the path in the message makes each an agent."""
+    path = tmp_path / "log.jsonl"
+    lines = [json.dumps({"task_id": "t", "model": model, "messages": TURNS, "error": "null"}) for model in ("m1", "m2")]
+    path.write_text("\n".join(lines), "utf-8")
+    with pytest.warns(DoubtfulRecords, match=r"'log' is one with several models \('m1', 'm2'\)"):
+        ab.read_conversations(path)
+    found = list(ab.read_conversations(path, fields={"agent": "metadata.model"}))
+    assert [(one.assistant_id, one.conversation[0].error) for one in found] == [("m1", None), ("m2", None)]
+
+
 def test_roles_as_the_users_side_sees_them_are_refused(tmp_path):
     """AutoGen 0.2 calls what its user proxy said the assistant's, so that question and answer would change places."""
     path = tmp_path / "chat.json"

@@ -414,7 +414,7 @@ def _error(places: Iterable[Fields]) -> str | None:
         else:
             text = place.text("error") or ""
         fitting(text, (*place.path, "error"), place.faults)
-        if text.strip():
+        if text.strip().lower() not in ("", "null", "none", "nan", "false"):
             return text.strip()
     return None
 
