@@ -59,12 +59,14 @@ _SUM = re.compile(
     r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
     r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
     r"|(sub|sub-|grand )total.*|pass[@^]\d+|all|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
+    r"|n ?= ?\d+|[*†‡] .*|(notes?|source):.*"
 )
 _NO_TRIAL = re.compile(
     r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best([ _-]of[ _-]?\d+)?|"
     r"(.*\W)?pass(ed)?[ _]?(@|\^|at)[ _]?\d+|maj(ority)?([ _@]?\d+)?|majority[ _]vote|"
     r"(n|num)_(correct|passed|success(es)?|trials|runs)|(pass|success|win)_?rate|accuracy|successes|trials|solve_rate"
 )
+_SHORTENED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]{2}")
 _SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _,].*)?|pass[@^](\d+|k)|.*%.*")
 _COUNTS = (
     ("c", "n"),
@@ -369,6 +371,8 @@ def doubts(
     for kind, labels in (("task", tasks), ("agent", agents)):
         if len(labels) > 1 and (sums := [name for name in labels if _SUM.fullmatch(name.strip().lower())]):
             yield f"{kind} {sums[0]!r} counts as {_A[kind]}: if it sums up the others, leave its rows out"
+        if shortened := next((name for name in labels if _SHORTENED.fullmatch(name)), ""):
+            yield f"{kind} {shortened!r} looks like an id that a spreadsheet shortened, so that several became one"
     if wide:
         return
     free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
