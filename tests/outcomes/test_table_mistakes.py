@@ -385,7 +385,7 @@ def test_rows_that_may_be_no_trials_are_doubtful(tmp_path, lazy):
     for content, doubt in DOUBTFUL.items():
         path = written(tmp_path / "t.csv", content)
         with pytest.warns(AgenticBayesWarning, match=re.escape(doubt)):
-            outcomes_from_table(pl.scan_csv(path) if lazy else path)
+            outcomes_from_table(pl.scan_csv(path, schema_overrides={"task": pl.String}) if lazy else path)
     with pytest.warns(AgenticBayesWarning, match=r"'failed' is read as what succeeded.*\.astype\(int\)\.rsub\(1\)"):
         outcomes_from_table(pd.DataFrame({"task": ["a"], "failed": [0]}), correct="failed")
     several = pd.DataFrame({"task": ["a", "a", "b"], "judge": ["x"] * 3, "run": [1, 2, 1], "correct": 1, "domain": "y"})
