@@ -58,7 +58,7 @@ _SUM = re.compile(
     r"(grand |sub|sub-|macro |micro |weighted )?"
     r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
     r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
-    r"|(sub|sub-|grand )total.*|pass[@^]\d+|all|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
+    r"|(sub|sub-|grand )total.*|pass[@^]\d+|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
     r"|n ?= ?\d+|[*†‡] .*|(notes?|source):.*"
 )
 _NO_TRIAL = re.compile(
@@ -282,12 +282,15 @@ def repeated_trials(opened: OpenTable, agent: str | None, task: str, trial: str)
                 f"Without an agent column all rows are one agent: give agent={found[0]!r} (--columns agent={found[0]})"
             )
     other = [name for name in opened.names if name not in (agent, task, trial) and opened.holds(name)]
-    for name in tables.usual("metric", other):
-        if len(values := _distinct(opened, name)) > 1:
-            return f"Column {name!r} differs; if these are not attempts, keep one: {_kept(name, values[0])}"
-    for name in [*tables.usual("part", other), *tables.usual("group", other)]:
-        if len(_distinct(opened, name)) > 1:
-            return f"If tasks of the same name are different tasks in each {name!r}: {_told_apart(name, task)}"
+    cell = [name for name in (agent, task, trial) if name]
+    metrics = tables.usual("metric", other)
+    for name in [*metrics, *tables.usual("part", other), *tables.usual("group", other)]:
+        tally = _tally(opened, cell, name)
+        if not tally[KEY].duplicated().any():
+            continue
+        if name in metrics:
+            return f"Column {name!r} differs; if these are not attempts, keep one: {_kept(name, tally[name].iloc[0])}"
+        return f"If tasks of the same name are different tasks in each {name!r}: {_told_apart(name, task)}"
     keys = ", ".join(f'"{name}"' for name in (agent, task) if name)
     return (
         f'If these are further attempts, number them: table["{trial}"] = table.groupby([{keys}]).cumcount(); '

@@ -373,7 +373,6 @@ DOUBTFUL = {  # what is read, and the doubt
     "task,correct,skipped\na,1,False\na,0,True\n": "marks trials without a verdict",
     "task,successes,trials,errors\na,1,3,2\n": "'errored' if their agents crashed",
     "task,successes,trials\na1,1,2\nSubtotal a,1,2\n": "'Subtotal a' counts as a task",
-    "task,correct\na,1\nb,0\nAll,1\n": "'All' counts as a task",
     "task,correct\na,1\nb,0\n* p < .05,\n": "'* p < .05' counts as a task",
     "task,correct\n1.23E+15,1\n1.23E+15,0\n": "an id that a spreadsheet shortened",
 }
