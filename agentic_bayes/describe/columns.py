@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,9 +117,9 @@ class _Guess:
         agent = self._agent(task)
         if agent is not None:
             yield agent
-        if not result:
-            yield from self._wide()
-        elif result[0].role == "correct":
+        if not result and task is not None:
+            yield from self._wide(agents=agent is None)
+        elif result and result[0].role == "correct":
             yield from self._error()
             yield from self._trial([one.source for one in (agent, task) if one])
         if task is not None:
@@ -153,25 +154,28 @@ class _Guess:
             yield self._take("successes", counts[0].name, "its name; whole numbers")
             yield self._take("trials", counts[1].name, "its name; whole numbers")
             return
-        taken = {name for role in ("error", "trial", "task", "group") for name in named(role, self.free)}
+        roles = ("error", "trial", "task", "group", "failures", "left_out")
+        taken = {name for role in roles for name in named(role, self.free)}
         others = [one for one in self.free.values() if one.is_verdict and one.name not in taken]
         if verdicts:
             yield self._take("correct", verdicts[0].name, f"its name; it holds {verdicts[0].kind}")
         elif scores := [one for one in by_name if one.is_score]:
             reason = f"its name; scores, so choose the threshold: {THRESHOLD} is only a proposal"
             yield self._take("correct", scores[0].name, reason)
-        elif len(others) == 1:
+        elif len(others) == 1 and others[0].distinct > 1:
             yield self._take("correct", others[0].name, f"the only column that holds {others[0].kind}")
+        elif texts := [one for one in by_name if one.kind == "text"]:
+            yield self._take("correct", texts[0].name, "its name")
 
     def _task(self) -> Proposal | None:
-        by_name = [one for one in self._by_name("task") if not one.is_verdict and not one.blank]
+        by_name = [one for one in self._by_name("task") if one.kind == "0/1" or not (one.is_verdict or one.blank)]
         several = [one for one in by_name if one.distinct > 1] or by_name
         if several:
             repeats = "" if several[0].distinct == len(several[0].values) else ", which repeat"
             return self._take("task", several[0].name, f"its name; {several[0].distinct:,} values{repeats}")
         agents = named("agent", self.free)
         texts = [one for one in self.free.values() if one.kind == "text" and one.distinct > 1 and not one.blank]
-        texts = [one for one in texts if one.name not in agents] or texts
+        texts = [one for one in texts if one.name not in agents]
         found = max(texts, key=lambda one: (one.distinct < len(one.values), one.distinct), default=None)
         return self._take("task", found.name, f"text with the most values ({found.distinct:,})") if found else None
 
@@ -183,9 +187,11 @@ class _Guess:
         if task is None:
             return None
         tasks = self.profiles[task.source].values
-        known = {name for role in ("trial", "error", "reference") for name in named(role, self.free)}
+        roles = ("trial", "error", "reference", "correct", "metric", "part", "attempt")
+        known = {name for role in roles for name in named(role, self.free)}
         for one in self.free.values():
             crossed = one.kind == "text" and 1 < one.distinct <= MOST_AGENTS and not one.blank and one.name not in known
+            crossed = crossed and min(Counter(one.values).values()) > 1
             if crossed and not _is_constant(tasks, one.values):
                 return self._take("agent", one.name, f"text with few values ({one.distinct}) that tasks have in common")
         return None
@@ -214,12 +220,14 @@ class _Guess:
     def _wide_columns(self) -> list[str]:
         return [one.name for one in self.free.values() if one.is_verdict or one.is_score]
 
-    def _wide(self) -> Iterator[Proposal]:
-        """Several columns of results: trials if they are numbered, else agents."""
+    def _wide(self, *, agents: bool) -> Iterator[Proposal]:
+        """Several columns of results: trials if they are numbered, else agents unless a column names them."""
         names = self._wide_columns()
         if len(names) < 2 or len(names) < len(self.free):
             return
-        numbered = all(name.strip()[-1:].isdigit() for name in names)
+        numbered = _are_numbered(names)
+        if not numbered and not agents:
+            return
         self.wide = "trials" if numbered else "agents"
         shown = first_few(names, 4, rest=ELLIPSIS)
         yield Proposal(
@@ -227,6 +235,21 @@ class _Guess:
             source=shown,
             reason="columns of results, numbered" if numbered else "columns of results",
         )
+
+
+_TRIALS = re.compile("(run|trial|seed|attempt|rep|repeat|repetition|epoch|sample|try|iteration|[rtsk])?")
+_AGENTS = re.compile("v|version|agent|model|candidate|variant|m")
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Whether columns are trials by their names, ``run 1``, ``run 2``: gpt-3 and gpt-4, v1 and v2 are agents."""
+    parts = [re.fullmatch(r"(.*?)[ _#.-]*(\d+)", name.strip().lower()) for name in names]
+    stems, numbers = {part and part[1] for part in parts}, sorted(int(part[2]) for part in parts if part)
+    stem = stems.pop()
+    if stems or stem is None or _AGENTS.fullmatch(stem):
+        return False
+    first = numbers[0]
+    return bool(_TRIALS.fullmatch(stem)) or (first <= 1 and numbers == list(range(first, first + len(numbers))))
 
 
 def _is_constant(tasks: Sequence[str], values: Sequence[str]) -> bool:

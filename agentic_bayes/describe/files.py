@@ -42,6 +42,8 @@ def describe(paths: Sequence[str]) -> Description:
             return _estimate(paths[0], os.path.join(paths[0], "estimate.nc"), opened)
         if len(paths) == 1 and _holds_results(Path(paths[0])):
             return _results(paths[0])
+        if len(paths) == 1 and _holds_tables(Path(paths[0])):
+            results_in(Path(paths[0]))  # says what is there instead
         return describe_logs(paths)
     name, path = paths[0], Path(paths[0])
     if is_suite_file(path):
@@ -77,6 +79,12 @@ def _holds_results(folder: Path) -> bool:
         if results_format_of(path) is not None:
             return True
     return False
+
+
+def _holds_tables(folder: Path) -> bool:
+    """Whether a folder holds files that are tables by their names, and no others that could be read."""
+    files = list(files_of_results(folder))
+    return bool(files) and all(path.suffix in (".csv", ".tsv", ".parquet") for path in files)
 
 
 def _opened(path: str) -> Any:

@@ -95,6 +95,8 @@ def whole_number(value: object) -> int | None:
 
 def label(value: object) -> str:
     """The cell as text; whole floats, which columns with gaps turn integers into, become integers again."""
+    if isinstance(value, bytes):  # text in old HDF5 and Parquet files
+        value = value.decode("utf-8", "replace")
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)  # as ids of records
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import itertools
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,11 @@ _NO_TEXT = {
     b"%PDF": "a PDF file, not a table; export the table itself, as CSV",
     b"\x89PNG": "a picture, not a table",
     b"SQLite format 3": "a SQLite database, not a table; read it with pandas.read_sql(query, connection)",
+    b"ARROW1": "an Arrow file; read it with pandas.read_feather(path)",
+    b"\x80": "a pickle of Python; if you trust it, read it with pandas.read_pickle(path)",
+    b"\x28\xb5\x2f\xfd": "packed by zstd; read it with pandas.read_csv(path, compression='zstd')",
+    b"BZh": "packed by bzip2; read it with pandas.read_csv(path, compression='bz2')",
+    b"\xfd7zXZ": "packed by xz; read it with pandas.read_csv(path, compression='xz')",
 }
 QUOTED = re.compile(r'"[^"]*("|$)')
 LARGE = 1 << 21  # bytes from which a CSV file is first tried with pyarrow's reader
@@ -48,8 +54,10 @@ def open_file(path: Path, *, error: Refusal) -> OpenTable:
     with path.open("rb") as stream:
         head = stream.read(512)
     if kind := next((kind for mark, kind in _NO_TEXT.items() if head.startswith(mark)), ""):
+        if kind is _WORKBOOK and zipfile.is_zipfile(path) and not _is_workbook(path):
+            kind = "a zip archive, not a table; unpack it first"
         raise error(f"{path}: {kind}")
-    if suffix == ".parquet":
+    if suffix == ".parquet" or head.startswith(b"PAR1"):
         return ParquetFile.opened(path, error=error)
     if suffix not in (".jsonl", ".ndjson", ".json"):
         return CsvFile.opened(path, error=error)
@@ -63,6 +71,11 @@ def open_file(path: Path, *, error: Refusal) -> OpenTable:
     if others and first[:1] not in ("{", "[") and re.search("[,;\t]", first):  # whatever its name says
         return CsvFile.opened(path, error=error)
     return _read_array(text, str(path), error=error)
+
+
+def _is_workbook(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return any(name.startswith(("xl/", "content.xml")) for name in archive.namelist())
 
 
 @dataclass(frozen=True)
@@ -263,7 +276,7 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
 def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str, *, first: bool) -> str:
     """The message that a row has more or fewer fields than the header."""
     advice = ""
-    if first and header[0].startswith("#"):
+    if header[0].startswith("#"):
         advice = "; if lines that begin with # are comments, read it with pandas.read_csv(path, comment='#')"
     elif first and len(header) == 1:
         advice = f"; if line {line} is the header, read it with pandas.read_csv(path, header={line - 1})"
@@ -284,8 +297,13 @@ def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
         try:
             row = strict_json(line, finite=False)
         except ValueError as cause:
-            python = "; it looks printed by Python: write it with json.dumps" if line.startswith("{'") else ""
-            raise error(f"{source}: line {number} is not JSON ({cause}){python}") from None
+            hints = {
+                "{'": "; it looks printed by Python: write it with json.dumps",
+                "[": "; a JSON array is read from a file named .json",
+                "{": "; each line must be one object, without commas between lines",
+            }
+            hint = next((hint for begin, hint in hints.items() if line.strip().startswith(begin)), "")
+            raise error(f"{source}: line {number} is not JSON ({cause}){hint}") from None
         if not isinstance(row, dict):
             raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
         rows.append(row)
@@ -293,6 +311,35 @@ def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
     if not rows:
         raise error(f"{source}: the file is empty")
     return LocalTable.of_records(source, rows, numbers)
+
+
+def _within(value: Mapping[str, Any]) -> str:
+    """Where in one object the rows may be, and how pandas reads them."""
+    read = "json.load(open(path))"
+    if {"columns", "data"} <= value.keys():
+        return "; it looks written by pandas: pandas.read_json(path, orient='split')"
+    lists = [key for key, inner in value.items() if isinstance(inner, list)]
+    if value and (all(isinstance(v, Mapping) for v in value.values()) or len(lists) == len(value) > 1):
+        for key, inner in value.items():
+            for name, rows in inner.items() if isinstance(inner, Mapping) else ():
+                if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+                    return f"; the rows may be in it: pandas.DataFrame({read}[{key!r}][{name!r}])"
+            if len(value) > 1 and inner and isinstance(inner, Mapping) and all(map(_is_record, inner.values())):
+                rows = f"pandas.DataFrame.from_dict({read}[{key!r}], orient='index').rename_axis('task').reset_index()"
+                return f"; the rows may be in it: {rows}"
+        within = "; it looks like columns: pandas.read_json(path)"
+        return within + (
+            "" if {"task", "correct"} & value.keys() else ", or one row for each key, .T.rename_axis('task')"
+        )
+    if lists:
+        return f"; the rows may be in it: pandas.DataFrame({read}[{lists[0]!r}])"
+    if len(value) > 1 and all(isinstance(inner, (int, float)) for inner in value.values()):
+        return f"; one row for each key: pandas.Series({read}).rename_axis('task').reset_index(name='correct')"
+    return "; write one row as [{…}]" if value else ""
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, Mapping) and len(value) > 1
 
 
 def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
@@ -303,17 +350,7 @@ def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
     if not isinstance(rows, (list, Mapping)):
         raise error(f"{source}: must be an array of objects, got {short(rows)}")
     if isinstance(rows, Mapping):
-        lists = [key for key, value in rows.items() if isinstance(value, list)]
-        within = f"; the rows may be in it: pandas.DataFrame(json.load(open(path))[{lists[0]!r}])" if lists else ""
-        if {"columns", "data"} <= rows.keys():
-            within = "; it looks written by pandas: pandas.read_json(path, orient='split')"
-        elif rows and (all(isinstance(v, Mapping) for v in rows.values()) or len(lists) == len(rows) > 1):
-            within = "; it looks like columns: pandas.read_json(path)"
-            if not {"task", "correct"} & rows.keys():
-                within += ", or one row for each key, .T.rename_axis('task')"
-        elif rows and not lists:
-            within = "; write one row as [{…}]"
-        raise error(f"{source}: must be an array of objects, got one object{within}")
+        raise error(f"{source}: must be an array of objects, got one object{_within(rows)}")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):
             raise error(f"{source}: row {number} must be an object, got {type(row).__name__}")

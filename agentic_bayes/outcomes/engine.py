@@ -56,7 +56,7 @@ def count_in_engine(
     columns[correct] = nw.when(~blank & allowed).then(value).when(~blank).then(nw.lit(NO_RESULT))
     frame = _grouped(table, columns)
     crashed = frame[error].to_numpy(dtype=bool) if error is not None else False
-    if not ((frame[correct] == NO_RESULT) & ~crashed).any():
+    if not ((frame[correct] == NO_RESULT) & np.logical_not(crashed)).any():
         return frame
     wrong = ~blank & ~allowed if error is None else ~blank & ~allowed & ~columns[error]
     columns[correct] = result.cast(nw.Float64) if kind.is_float() else result

@@ -178,7 +178,7 @@ def outcomes_from_table(
         read = _read(opened, roles, wide)
     read.findings.refuse(opened.source, opened.by_pandas if isinstance(opened, LocalTable) else "")
     agents, tasks = read.counted.agents, read.counted.tasks
-    said = [*read.findings.doubts, *similar(agents, agent)]
+    said = [*read.findings.doubts, *similar(agents, agent, "agents"), *similar(tasks, task, "tasks")]
     said += doubts(opened, agents, tasks, roles.columns(), threshold, wide=wide is not None)
     if counts is not None:
         said += sums(tasks, read.counted.counts)

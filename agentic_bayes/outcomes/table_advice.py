@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
+from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.rows import CodedColumn
 from agentic_bayes.outcomes.verdicts import CRASHES, is_verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HINT = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
 USUAL = {  # what other tools call a column
@@ -46,17 +54,20 @@ USUAL = {  # what other tools call a column
 }
 
 
-_FAILURES = ("failed", "fail", "failure", "failures", "incorrect", "wrong", "bug", "broken", "crashed", "is_error")
 _SUM = re.compile(
     r"(grand |sub|sub-|macro |micro |weighted )?"
     r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
     r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
+    r"|(sub|sub-|grand )total.*|pass[@^]\d+|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
+    r"|n ?= ?\d+|[*†‡] .*|(notes?|source):.*"
 )
 _NO_TRIAL = re.compile(
-    r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best|pass(ed)?[ _]?(@|\^|at)[ _]?\d+|"
+    r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best([ _-]of[ _-]?\d+)?|"
+    r"(.*\W)?pass(ed)?[ _]?(@|\^|at)[ _]?\d+|maj(ority)?([ _@]?\d+)?|majority[ _]vote|"
     r"(n|num)_(correct|passed|success(es)?|trials|runs)|(pass|success|win)_?rate|accuracy|successes|trials|solve_rate"
 )
-_SHARES = re.compile(r"acc|accuracy|.*(_|\b)rate|pass[@^]\d+|mean(_score)?|avg(_score)?|percent(age)?")
+_SHORTENED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]{2}")
+_SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _,].*)?|pass[@^](\d+|k)|.*%.*")
 _COUNTS = (
     ("c", "n"),
     ("k", "n"),
@@ -65,8 +76,7 @@ _COUNTS = (
     ("correct", "total"),
     ("passed", "total"),
 )
-_STATUS = ("status", "state", "exit_status")
-_AGENTS = USUAL["agent"][:4]
+_STATUS = ("status", "state", "exit_status", "termination_reason", "finish_reason", "stop_reason")
 
 
 def ambiguous(source: str) -> str:
@@ -134,6 +144,13 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
         pairs = [(roles.get(name, name), other) for name, other in same.items()]
         python = ", ".join(f'{role}="{other}"' for role, other in pairs)
         return f"Name the columns: {python} (--columns {','.join(f'{role}={other}' for role, other in pairs)})"
+    agents = [name for name in tables.usual("agent", names) if _one_row_each(opened, name)]
+    if standard["task"] in missing and agents:
+        return (
+            f"It has one row for each {agents[0]!r}: if the other columns are tasks, table = table.melt({agents[0]!r}, "
+            f'var_name="task", value_name="correct"), and agent={agents[0]!r}; of published rates, the results of '
+            "each task are needed"
+        )
     if len(missing) > 1 and any(
         (is_verdict(name) and name in map(str, _distinct(opened, name))) or tables.number(name) is not None
         for name in names
@@ -144,16 +161,17 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             return counts
         references = tables.usual("reference", names)
         answers = [name for name in names if name.lower() in _ANSWERS]
-        if len(answers) == 1 and (expected := [name for name in references if name not in answers]):
-            return f'To compare answers exactly: table["correct"] = table["{answers[0]}"] == table["{expected[0]}"]'
-        known = ("agent", standard["task"], "trial", "error", *references)
+        known = ("agent", standard["task"], "trial", "error", *references, *answers)
         others = [name for name in names if name not in known and _verdicts(opened, name)]
+        if not others and len(answers) == 1 and (expected := [name for name in references if name not in answers]):
+            return f'To compare answers exactly: table["correct"] = table["{answers[0]}"] == table["{expected[0]}"]'
         if len(others) > 1:
             return (
                 f"The table may be wide, {', '.join(map(repr, others[:4]))} being trials or agents: give "
-                'wide="trials" or wide="agents" (--wide)'
+                'wide="trials" or wide="agents" (--wide); if they are scores of one trial, choose one: '
+                f"correct={others[0]!r} (--columns correct={others[0]})"
             )
-        if others and others[0].strip().lower() in _FAILURES:
+        if others and tables.usual("failures", others[:1]):
             return (
                 f'Column {others[0]!r} seems to mark failures, so 1 means wrong: table["correct"] = '
                 f'table["{others[0]}"].astype(int).rsub(1)'
@@ -176,7 +194,18 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
                 f"correct={scores[0]} --threshold 0.7); if each is a share of several trials, give counts instead: "
                 f"{rates}"
             )
+        if any(_numbers(opened, name) for name in tables.usual("successes", names)):
+            return 'Counts need their trials, too; if there were 5 of each task: table["trials"] = 5'
+    if standard["task"] in missing and not next(iter(opened.columns)).strip():
+        named = "table = pandas.read_csv(path, index_col=0).rename_axis('task').reset_index()"
+        return f"The first column has no name; if it holds the tasks: {named}"
     return ""
+
+
+def _one_row_each(opened: LocalTable, name: str) -> bool:
+    """Whether no two rows have the same value, of several."""
+    values = list(map(str, opened.columns[name]))
+    return len(set(values)) == len(values) > 1
 
 
 _ANSWERS = (
@@ -201,18 +230,37 @@ def _counts(opened: LocalTable, names: Sequence[str]) -> str:
         for n in tables.usual("trials", numeric.values())
         if c != n
     ]
+    pairs += [
+        (c, n)
+        for c in tables.usual("correct", numeric.values())
+        for n in tables.usual("trials", numeric.values())
+        if _are_counts(opened.columns[c], opened.columns[n])
+    ]
     pairs += [(numeric[c], numeric[n]) for c, n in _COUNTS if c in numeric and n in numeric]
     if pairs:
         c, n = pairs[0]
         return f"If these are counts: successes={c!r}, trials={n!r} (--columns successes={c},trials={n})"
-    passed = next((numeric[name] for name in ("passed", "pass", "successes", "wins") if name in numeric), "")
-    failed = next((numeric[name] for name in ("failed", "fail", "failures", "losses") if name in numeric), "")
+    passed = next(
+        (numeric[name] for name in ("passed", "pass", "successes", "wins", "1", "true") if name in numeric), ""
+    )
+    failed = next(
+        (numeric[name] for name in ("failed", "fail", "failures", "losses", "0", "false") if name in numeric), ""
+    )
+    if passed in ("1", "True") and all(tables.number(cell) in (0, 1) for cell in opened.columns[passed]):
+        return ""  # they may number two trials
     if passed and failed:
         return (
             f'If these are counts: table["trials"] = table["{passed}"] + table["{failed}"], and give '
             f'successes="{passed}", trials="trials"'
         )
     return ""
+
+
+def _are_counts(part: Iterable[Any], whole: Iterable[Any]) -> bool:
+    """Whether one column counts a part of another: whole numbers, one at least above 1."""
+    pairs = [(tables.whole_number(c), tables.whole_number(n)) for c, n in zip(part, whole, strict=True)]
+    known = [(c, n) for c, n in pairs if c is not None and n is not None]
+    return len(known) == len(pairs) and all(c <= n for c, n in known) and any(c > 1 for c, _ in known)
 
 
 def _numbers(opened: LocalTable, name: str) -> bool:
@@ -233,11 +281,31 @@ def repeated_trials(opened: OpenTable, agent: str | None, task: str, trial: str)
             return (
                 f"Without an agent column all rows are one agent: give agent={found[0]!r} (--columns agent={found[0]})"
             )
+    other = [name for name in opened.names if name not in (agent, task, trial) and opened.holds(name)]
+    cell = [name for name in (agent, task, trial) if name]
+    metrics = tables.usual("metric", other)
+    for name in [*metrics, *tables.usual("part", other), *tables.usual("group", other)]:
+        tally = _tally(opened, cell, name)
+        if not tally[KEY].duplicated().any():
+            continue
+        if name in metrics:
+            return f"Column {name!r} differs; if these are not attempts, keep one: {_kept(name, tally[name].iloc[0])}"
+        return f"If tasks of the same name are different tasks in each {name!r}: {_told_apart(name, task)}"
     keys = ", ".join(f'"{name}"' for name in (agent, task) if name)
     return (
         f'If these are further attempts, number them: table["{trial}"] = table.groupby([{keys}]).cumcount(); '
         "if rows were copied, table = table.drop_duplicates()"
     )
+
+
+def _kept(name: str, value: object) -> str:
+    """How to keep the rows with one value."""
+    return f'table = table[table["{name}"].astype(str) == {str(value)!r}]'
+
+
+def _told_apart(name: str, task: str) -> str:
+    """How to make a column part of the task's name."""
+    return f'table["{task}"] = table["{name}"].astype(str) + "/" + table["{task}"].astype(str)'
 
 
 def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
@@ -254,7 +322,9 @@ def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
 def check_wide(source: str, names: Sequence[str], wide: str) -> None:
     """Refuse columns of a wide table that sum up or number others, and warn of one unlike the other trials."""
     lower = {name: name.strip().lower() for name in names}
-    if odd := [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word)]:
+    others = {name for role in ("group", "weight", "trial", "error", "reference") for name in tables.usual(role, names)}
+    odd = [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word) or name in others]
+    if odd:
         raise OutcomesError(
             f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: if that is wrong, drop "
             f"it, table.drop(columns={odd}); if not, rename it"
@@ -304,21 +374,43 @@ def doubts(
     for kind, labels in (("task", tasks), ("agent", agents)):
         if len(labels) > 1 and (sums := [name for name in labels if _SUM.fullmatch(name.strip().lower())]):
             yield f"{kind} {sums[0]!r} counts as {_A[kind]}: if it sums up the others, leave its rows out"
+        if shortened := next((name for name in labels if _SHORTENED.fullmatch(name)), ""):
+            yield f"{kind} {shortened!r} looks like an id that a spreadsheet shortened, so that several became one"
     if wide:
         return
     free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
-    if roles.get("trials", "").lower() in _FAILURES:
+    if tables.usual("failures", [roles.get("trials", "")]):
         yield (
             f"{roles['trials']!r} is read as the number of all trials; if it counts the failures: "
             f'table["trials"] = table["{roles["successes"]}"] + table["{roles["trials"]}"]'
         )
+    for role in ("correct", "successes"):
+        if tables.usual("failures", [name := roles.get(role, "")]):
+            way = ".astype(int).rsub(1)" if role == "correct" else f'.rsub(table["{roles.get("trials")}"])'
+            yield f'{name!r} is read as what succeeded; if it marks failures: table["{role}"] = table["{name}"]{way}'
     if "agent" not in roles:
-        names = [name for name in free if name.lower() in _AGENTS]
+        names = tables.usual("agent", free)
         if several := next((name for name in names if len(_distinct(opened, name)) > 1), None):
             yield (
                 f"there is no column 'agent', so all rows are one agent: if {several!r} names agents, give "
                 f"agent={several!r} (--columns agent={several})"
             )
+    left_out = tables.usual("left_out", free)
+    if "correct" in roles:
+        yield from _apart(opened, free, roles)
+        for name in left_out:
+            if marked := [v for v in _distinct(opened, name) if str(v).strip().lower() in {*tables.TRUE, "yes", "y"}]:
+                yield (
+                    f"column {name!r} is not used: if {tables.shown(marked[0])} marks trials without a verdict: "
+                    f'table.loc[table["{name}"].astype(str) == {str(marked[0])!r}, "{roles["correct"]}"] = None'
+                )
+    else:
+        for name in [*left_out, *tables.usual("error", free), *(name for name in free if name.lower() == "errors")]:
+            if any(tables.number(value) for value in _distinct(opened, name)):
+                yield (
+                    f"column {name!r} is not used; if it counts trials that are not among {roles['trials']!r}, call it "
+                    "'unscored', or 'errored' if their agents crashed"
+                )
     if "correct" in roles and "error" not in roles:
         for name in (*tables.usual("error", free), *(name for name in free if name.lower() in _STATUS)):
             values = _distinct(opened, name)
@@ -339,6 +431,80 @@ def doubts(
             f"every value of {roles['correct']!r} is cut at {threshold:g} as one trial: if it is a share of several "
             "trials, give counts instead, successes = share * trials"
         )
+
+
+def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> Iterator[str]:
+    """Doubts whether rows of one task are its trials, by columns that are not used."""
+    keys = [roles[role] for role in ("agent", "task") if role in roles]
+    task = roles["task"]
+    if "trial" in roles:
+        return  # none comes twice
+    kinds = dict.fromkeys(tables.usual("metric", free), "metrics")
+    kinds |= dict.fromkeys([*tables.usual("part", free), *tables.usual("group", free)], "parts")
+    if "agent" in roles or not tables.usual("agent", free):
+        kinds |= dict.fromkeys([*tables.usual("trial", free), *tables.usual("attempt", free)], "trials")
+    for name in tables.usual("frequency", free) if not tables.usual("successes", free) else ():
+        counts = [tables.whole_number(value) for value in _distinct(opened, name)]
+        some = None not in counts and any(count != 1 for count in counts)
+        if some and _tally(opened, keys, roles["correct"])[COUNT].max() == 1:
+            yield (
+                f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
+                f'table = table.loc[table.index.repeat(table["{name}"])]'
+            )
+    for name in tables.usual("trace", free):
+        tally = _tally(opened, [name], task)
+        if len(several := tally[tally[KEY].duplicated(keep=False)]):
+            one = several[name].iloc[0]
+            first = several[several[KEY] == several[KEY].iloc[0]][task].tolist()
+            yield (
+                f"{name} {tables.shown(one)} has several tasks ({', '.join(map(tables.shown, first[:3]))}): if these "
+                f'are scores of one trial, keep one: table = table[table["{task}"] == {first[0]!r}]'
+            )
+    for name, kind in kinds.items():
+        tally = _tally(opened, keys, name)
+        several = tally[tally[KEY].duplicated(keep=False)]
+        if not len(several) or (kind == "trials" and tally[COUNT].max() == 1):
+            continue
+        first = several[task].iloc[0]
+        values = list(map(str, several.loc[several[KEY] == several[KEY].iloc[0], name]))
+        shown = ", ".join(map(tables.shown, values[:3])) + (", …" if len(values) > 3 else "")
+        rows = f"rows of task {tables.shown(first)} differ in {name!r} ({shown}) and count as trials"
+        if kind == "metrics":
+            yield f"{rows}: if these are not attempts, keep one: {_kept(name, values[0])}"
+        elif kind == "parts":
+            yield f"{rows}: if tasks of the same name are different tasks there: {_told_apart(name, task)}"
+        else:
+            again = int((tally[COUNT] - 1).sum())
+            yield (
+                f"column {name!r} is not used, and rows repeat the {' and '.join([*keys, name])} of an earlier one "
+                f"({plural(again, 'row')}): if they were copied, table = table.drop_duplicates()"
+            )
+
+
+KEY, COUNT = "key of a row", "rows counted"  # columns that no table has
+
+
+def _tally(opened: OpenTable, keys: Sequence[str], name: str) -> pd.DataFrame:
+    """The distinct rows of these columns, how many there are of each, and a number for each that `keys` have."""
+    import pandas as pd
+
+    weights = None
+    if isinstance(opened, EngineTable) and opened.lazy:
+        import narwhals as nw
+
+        lazy = opened.selected({column: opened.cells(column) for column in (*keys, name)})
+        counted = lazy.group_by(list(lazy.collect_schema())).agg(nw.len().alias(COUNT))
+        frame = collected(counted, [*keys, name, COUNT])
+        weights = frame[COUNT].to_numpy()
+    else:
+        frame = opened.take([*keys, name])
+    row = key = np.zeros(len(frame), dtype=np.int64)
+    for column in (*keys, name):
+        coded = CodedColumn.of(frame[column])
+        key, row = row, row * (len(coded.values) + 1) + coded.codes + 1
+    codes, _ = pd.factorize(row)
+    first = np.flatnonzero(~pd.Series(row).duplicated())
+    return frame.iloc[first].assign(**{KEY: key[first], COUNT: np.bincount(codes, weights)})
 
 
 _SUM_TRIALS = 4  # fewer are the sum of others by chance too often
@@ -380,18 +546,24 @@ def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list
     return [f"If these are not {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
 
 
-def similar(agents: Sequence[str], column: str) -> Iterator[str]:
-    """The doubt that agents differ in case or spaces only."""
+def similar(names: Sequence[str], column: str, kind: str) -> Iterator[str]:
+    """The doubt that agents or tasks differ in case, spaces or characters that nobody sees only."""
+    alike = [" ".join((name if name.isascii() else _seen(name)).lower().split()) for name in names]
+    if len({*alike}) == len(names):
+        return
     seen: dict[str, str] = {}
-    pairs = [
-        (before, name) for name in agents if (before := seen.setdefault(" ".join(name.lower().split()), name)) != name
-    ]
-    if pairs:
-        listed = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:5])
-        yield (
-            f"agents {listed} differ in case or spaces only and are counted apart; to join them: "
-            f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")'
-        )
+    firsts = [seen.setdefault(like, name) for like, name in zip(alike, names, strict=True)]
+    pairs = [(first, name) for first, name in zip(firsts, names, strict=True) if first != name]
+    listed = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:5])
+    yield (
+        f"{kind} {listed} differ only in case, spaces or invisible characters and are counted apart; to join them: "
+        f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")'
+    )
+
+
+def _seen(name: str) -> str:
+    """A name as it looks."""
+    return "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
 
 
 def warn(source: str, doubts: Iterable[str]) -> None:

@@ -241,7 +241,10 @@ def _number_advice(known: Sequence[float], cell: str, give: str, shares: str, *,
     """What to do about numbers that are neither verdicts nor scores."""
     largest = max(known)
     if min(known) < 0:
-        return [f"Scores must be between 0 and 1; if less than 0 means 0: {cell} = {cell}.clip(0, 1){give}"]
+        return [
+            f"If less than 0 means that there is no verdict: {cell} = {cell}.mask({cell} < 0)",
+            f"Scores must be between 0 and 1; if less than 0 means 0: {cell} = {cell}.clip(0, 1){give}",
+        ]
     if largest <= 1:
         return [f"For scores, give threshold=0.7 (--threshold 0.7), the minimum score to pass{shares}"]
     if largest < 1.01:

@@ -19,7 +19,9 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import file_digest
 from itertools import groupby
+from pathlib import Path
 
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
@@ -29,6 +31,11 @@ FEWEST_UNTOLD = 10
 """With fewer conversations, it is not doubtful that each is meant to be a task of its own."""
 
 UNTOLD_TASKS = "none of the {:,} conversations names its task, so each is a task of its own with one trial"
+
+CONTINUED = (
+    "{:,} of the {:,} conversations are the beginning of a later one: in a log of requests, each request repeats its "
+    "session so far, so keep only the last one of each session"
+)
 
 TELL_SESSIONS = "; if the files hold different runs, say where records name theirs: fields={'session': 'metadata.run'}"
 """What to do about files whose records name no session and get the same one."""
@@ -89,6 +96,13 @@ class TaskIndex:
         self._headers: list[_ConversationHeader] = []
         # keep equal ids once: every trial of a task has the same ones
         self._qa_ids: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._ends: dict[int, int] = {}  # all that was said and called in a conversation, hashed → its position
+        self._said: defaultdict[str, set[int]] = defaultdict(set)  # file → the same of its conversations
+        self.models: defaultdict[str, set[str]] = defaultdict(set)  # agent → the models that its records name
+        self._continued: set[int] = set()  # conversations with which a later one begins
+
+    def __len__(self) -> int:
+        return len(self._headers)
 
     def add(self, conversation: Conversation, *, source: str = "", where: str = "") -> int:
         """Add one conversation, and return its position."""
@@ -105,7 +119,48 @@ class TaskIndex:
             where=where or ("" if source else f"conversation {position}"),
         )
         self._headers.append(header)
+        self._compare_beginnings(conversation, position)
+        if isinstance(model := conversation.metadata.get("model"), str):
+            self.models[header.agent].add(model)
         return position
+
+    def _compare_beginnings(self, conversation: Conversation, position: int) -> None:
+        """Note the earlier conversations with which this one begins."""
+        state, states = hash(conversation.assistant_id), list[int]()
+        for turn in conversation.conversation:
+            state = hash((state, turn.query))
+            for call in turn.agentic.tools_used or () if turn.agentic else ():
+                state = hash((state, call.tool_name, repr(call.parameters)))
+                states.append(state)
+            if turn.assistant:
+                state = hash((state, turn.assistant))
+                states.append(state)
+        self._continued.update(self._ends[one] for one in states[:-1] if one in self._ends)
+        if states:
+            self._ends[states[-1]] = position
+            self._said[self._headers[position].source].add(states[-1])
+
+    def copies(self) -> list[tuple[str, str]]:
+        """Pairs of files of the same agent and the same bytes, several different conversations."""
+        agents: defaultdict[str, set[str]] = defaultdict(set)
+        for header in self._headers:
+            agents[header.source].add(header.agent)
+        several = [name for name, said in self._said.items() if len(said) > 1 and Path(name).is_file()]
+        sizes = {name: Path(name).stat().st_size for name in several}
+        repeated = {size for size, times in Counter(sizes.values()).items() if times > 1}
+        first: dict[bytes, str] = {}
+        pairs = []
+        for name in sorted(name for name, size in sizes.items() if size in repeated):
+            with open(name, "rb") as stream:
+                one = first.setdefault(file_digest(stream, "sha256").digest(), name)
+            if one != name and agents[one] & agents[name]:
+                pairs.append((one, name))
+        return pairs
+
+    @property
+    def continued(self) -> int:
+        """How many conversations are the beginning of a later one, if most are; else 0."""
+        return len(self._continued) if len(self._continued) * 2 >= len(self._headers) > 1 else 0
 
     def alone(self) -> list[tuple[str, str]]:
         """The sources that hold one conversation, the only one of its agent; and the agent."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BufferedReader, BytesIO, RawIOBase
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from pydantic import ValidationError
 
@@ -18,14 +19,14 @@ from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
-from agentic_bayes.records.identity import UNTOLD_TASKS, TaskIndex
+from agentic_bayes.records.identity import CONTINUED, UNTOLD_TASKS, TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 from agentic_bayes.records.wire.characters import DOUBT, one_form, readable
 from agentic_bayes.records.wire.json_text import NO_VALUE, REST_LOST, Parsed, joined
 from agentic_bayes.records.wire.options import ReadOptions, with_identity
 from agentic_bayes.records.wire.scores import rescored
-from agentic_bayes.records.wire.unpacking import RATIO, PackedReader
+from agentic_bayes.records.wire.unpacking import RATIO, PackedReader, unpacked_gzip
 
 __all__ = ["read_conversations"]
 
@@ -33,6 +34,10 @@ OnError = Literal["raise", "skip"]
 TELL_TASKS = (
     UNTOLD_TASKS + "; if tasks were tried several times, say where a record names its task: "
     "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
+)
+SEVERAL_MODELS = (
+    "no agent is named, so {} is one with several models ({}); if each model is an agent: "
+    "fields={{'agent': 'metadata.model'}} (--fields agent=metadata.model)"
 )
 ANY_FIELD = {"task": "task"}
 ConversationOrProblems = Conversation | tuple[Problem, ...]
@@ -64,6 +69,14 @@ class Doubts:
         """Add the warnings about all files together, and give the problems."""
         if untold := index.untold_tasks:
             self._found["", TELL_TASKS.format(untold)] = [""]
+        if continued := index.continued:
+            self._found["", CONTINUED.format(continued, len(index))] = [""]
+        for agent in {source.origin.agent for source in sources if source.origin.given_agent is None}:
+            if len(models := sorted(index.models[agent])) > 1:
+                listed = ", ".join(map(short, models[:SHOWN])) + (", …" if len(models) > SHOWN else "")
+                self._found["", SEVERAL_MODELS.format(short(agent), listed)] = [""]
+        for one, other in index.copies():
+            self._found[other, f"has the same content as {one}, and both count: leave one out if it is a copy"] = [""]
         own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
         alone = [source for source, agent in index.alone() if agent == own.get(source)]
         if (said := runs_apart(alone)) is None:
@@ -193,8 +206,9 @@ def read_conversations(
         The lowest and the highest score, for logs with scores outside [0, 1].
     on_error : {"raise", "skip"}
         What to do with records that cannot be read. "skip" leaves them out, and a warning counts them; it also
-        leaves out files of which nothing can be read, if others can be. A file that breaks off after some records is an
-        error anyway.
+        leaves out files of which nothing can be read, if others can be. The log of one session whose last line is cut
+        off is read without this line, and its last turn has an error. Any other file that breaks off after some records
+        is an error anyway.
     max_ratio : float
         How many times its packed size a gzipped file, or a member of a zip file, may unpack to; smaller ones than
         64 MiB always may.
@@ -248,7 +262,7 @@ def _faults_of(source: Source, index: TaskIndex, doubts: Doubts, left_out: LeftO
     """The problems of a file, without those of records that are left out."""
     read = 0
     fatal, skipped = list[Problem](), list[Problem]()
-    for record in records_of(source, index, doubts):
+    for record in records_of(source, index, doubts, skip=left_out is not None):
         if isinstance(record, Conversation):
             read += 1
         elif left_out is None:
@@ -276,7 +290,7 @@ def _checked(
     doubts, piped = Doubts(), LeftOut()
     for source in sources:
         once = source.once
-        for record in records_of(source, index if once else None, doubts if once else None):
+        for record in records_of(source, index if once else None, doubts if once else None, skip=skip):
             if isinstance(record, Conversation):
                 piped.read += once
                 yield record
@@ -290,11 +304,48 @@ def _checked(
 
 
 def records_of(
-    source: Source, index: TaskIndex | None, doubts: Doubts | None = None
+    source: Source, index: TaskIndex | None, doubts: Doubts | None = None, *, skip: bool = False
 ) -> Iterator[ConversationOrProblems]:
-    """The records of one source."""
+    """The records of one source; `skip` also reads a session without its last line if that is cut off."""
+    read, bad = 0, list[tuple[Problem, ...]]()
+    for record in _records(source, index, doubts):
+        if isinstance(record, Conversation):
+            read += 1
+        elif skip and not read and not source.once and len(bad) < 2:
+            bad.append(record)
+            continue
+        yield record
+    torn = bad[0][0] if len(bad) == 1 and not read and len(bad[0]) == 1 else None
+    if torn is None or not (whole := _before(torn, source)):
+        yield from bad
+        return
+    yield (replace(torn, message=torn.message.removesuffix(REST_LOST)),)
+    yield from _records(source, index, doubts, whole=whole, torn=f"the log breaks off in {torn.where}")
+
+
+def _before(torn: Problem, source: Source) -> bytes:
+    """What stands in a file before its last line, if that is this problem's and is no JSON; else nothing."""
+    number = torn.where.removeprefix("line ")
+    if torn.source != source.name or not number.isdecimal():
+        return b""
+    with contextlib.suppress(OSError), PackedReader(open(source.name, "rb").detach()) as stream:
+        stream.max_ratio = source.origin.options.max_ratio
+        lines = (unpacked_gzip(stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream).readlines()
+        last = b"".join(lines[int(number) - 1 :])
+        try:
+            json.loads(last)
+        except ValueError:
+            return b"" if b"\n" in last.strip() else b"".join(lines[: int(number) - 1])
+    return b""
+
+
+def _records(
+    source: Source, index: TaskIndex | None, doubts: Doubts | None, *, whole: bytes = b"", torn: str = ""
+) -> Iterator[ConversationOrProblems]:
+    """The records of one source, or of its `whole` lines, after which it is `torn`: the last turn did not end."""
     try:
-        stream = PackedReader(open(source.name, "rb").detach())  # noqa: SIM115 - `with` follows
+        raw = cast("RawIOBase", BytesIO(whole)) if whole else open(source.name, "rb").detach()  # noqa: SIM115 - `with`
+        stream = PackedReader(raw)
     except OSError as error:
         yield (Problem(source.name, "", "", f"cannot be opened: {error.strerror or error}"),)
         return
@@ -302,6 +353,9 @@ def records_of(
     with stream:
         for parsed in _parsed(stream, source):
             parsed, forms = _in_order(parsed, source)
+            if torn and isinstance(parsed.value, dict) and (turns := parsed.value.get("conversation")):
+                last = {**turns[-1], "assistant": turns[-1].get("assistant") or None, "error": torn}
+                parsed = replace(parsed, value={**parsed.value, "conversation": [*turns[:-1], last]})
             record = _validated(parsed, source)
             if index is not None and isinstance(record, Conversation):
                 index.add(record, source=source.name, where=parsed.where)

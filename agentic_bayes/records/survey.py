@@ -132,7 +132,7 @@ def survey(
         counts: Counter[str] = Counter()
         fatal, skipped = list[Problem](), list[Problem]()  # where bad records are left out
         named: dict[str, None] = {}
-        for record in records_of(source, index, doubts):
+        for record in records_of(source, index, doubts, skip=skip):
             if isinstance(record, Conversation):
                 _count(record, counts)
                 first = first or (record, source.name)
@@ -174,9 +174,10 @@ def _count(conversation: Conversation, counts: Counter[str]) -> None:
     turns = conversation.conversation
     counts["conversations"] += 1
     counts["interactions"] += len(turns)
-    counts["errors"] += any(conversation.error_at(i) is not None for i in range(len(turns)))
+    crashed = any(conversation.error_at(i) is not None for i in range(len(turns)))
     own = any(turn.recorded_score is not None for turn in turns)
-    counts["recorded"] += conversation.recorded_score is not None or own
+    counts["errors"] += crashed
+    counts["recorded"] += not crashed and (conversation.recorded_score is not None or own)
     counts["expectations"] += sum(turn.ground_truth_agentic is not None for turn in turns)
 
 

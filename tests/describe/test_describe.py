@@ -1,11 +1,15 @@
 """What a file looks like: the proposal is the right one, and its command and its Python do what they say."""
 
 import json
+import pathlib
 import random
+import re
 import shlex
 import sys
+import warnings
 from pathlib import Path
 
+import pandas
 import pytest
 
 import agentic_bayes as ab
@@ -122,6 +126,42 @@ def test_what_cannot_be_read_so_is_said_with_the_reason(run):
     assert code == 0
     assert "cannot be read this way: none.csv: there is no column 'correct'" in out
     assert run("agentic-bayes describe missing.csv")[0] == 2
+
+
+def test_no_reading_is_proposed_that_would_count_something_else(folder):
+    """Failures are no successes, agents no tasks, a step no verdict, and verdicts of other words no agents."""
+    for content, failure, proposed in (
+        ("model,task,failed\nA,x,0\nA,y,1\n", "1 means wrong", {"agent": "model", "task": "task"}),
+        ("model,q1,q2\nA,1,0\nB,0,1\n", "one row for each 'model'", {"agent": "model"}),
+        ("model,MMLU,GPQA\nA,.5,.6\nB,.4,.7\n", "one row for each 'model'", {"agent": "model"}),
+        ("task,_step\na,1\nb,1\n", "no column 'correct'", {"task": "task"}),
+        ("id,traceId,name,value\n1,x,c,1\n2,x,h,0\n", "", {"task": "name", "correct": "value"}),
+        ("task,exit_code\na,0\nb,1\n", "1 means wrong", {"task": "task"}),
+        ("task_id,reward,info\n0,1,x\n1,0,y\n", "", {"task": "task_id", "correct": "reward"}),
+        ("task,gpt-3,gpt-4\na,1,0\nb,0,1\n", "", {"task": "task", "agents, one each": "gpt-3, gpt-4"}),
+        ("task,run 1,run 2\na,1,0\nb,0,1\n", "", {"task": "task", "trials, one each": "run 1, run 2"}),
+        ("task,result\na,pass\na,error\nb,pass\n", "Trials that crashed", {"task": "task", "correct": "result"}),
+    ):
+        Path("t.csv").write_text(content, encoding="utf-8")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = describe(["t.csv"])
+        assert bool(said) == ("traceId" in content)  # whose rows are scores of one trial
+        assert failure in found.failure
+        assert roles(found) == proposed
+
+
+def test_a_folder_of_tables_is_told_how_to_become_one(run):
+    """The lines of pandas that the message gives make one table, with the files' names as agents."""
+    for agent in ("v1", "v2"):
+        Path(f"runs/{agent}.csv").parent.mkdir(exist_ok=True)
+        Path(f"runs/{agent}.csv").write_text("task,correct\na,1\nb,0\n", encoding="utf-8")
+    code, _, err = run("agentic-bayes describe runs")
+    assert code == 2
+    names = {"pathlib": pathlib, "pandas": pandas}
+    for line in re.search(r"as agents: (paths = .*); (pandas\..*)", err).groups():
+        exec(line, names)
+    assert ab.outcomes_from_table("all.csv")["trials"].values.tolist() == [[1, 1], [1, 1]]
 
 
 def test_evidence_a_saved_estimate_and_a_suite_are_known(run):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from strategies import reduced
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import AgenticBayesError, InvalidArgument, MissingPackage, OutcomesError
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, MissingPackage, OutcomesError
 from agentic_bayes.outcomes.dataset import check_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
 
@@ -239,7 +239,8 @@ def test_counts_under_other_names():
     """Names of both columns can be given, and win over a column of results; unscored trials may be counted too."""
     frame = pd.DataFrame({"task": ["a"], "c": [7], "n": [10], "correct": [1], "unscored": [2]})
     assert cells(outcomes_from_table(frame, successes="c", trials="n")) == {("agent", "a"): (7, 10, 2)}
-    assert cells(outcomes_from_table(frame)) == {("agent", "a"): (1, 1, 0)}
+    with pytest.warns(AgenticBayesWarning, match=r"column 'n' is not used, so each row is one trial"):
+        assert cells(outcomes_from_table(frame)) == {("agent", "a"): (1, 1, 0)}
     with pytest.raises(InvalidArgument, match="give both `successes` and `trials` column names, or neither"):
         outcomes_from_table(frame, successes="c")
 

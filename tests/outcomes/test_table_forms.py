@@ -276,6 +276,12 @@ def test_a_threshold_cuts_scores_of_four_bytes_alike_in_every_library():
         assert outcomes_from_table(table, threshold=0.7)["successes"].sum() == 1, type(table)
 
 
+def test_names_in_bytes_are_text():
+    """As Parquet and HDF5 files may hold them, so that they are the tasks of other tables."""
+    table = pa.table({"task": pa.array(["é".encode(), b"b"]), "correct": [1, 0]})
+    assert outcomes_from_table(table)["task"].values.tolist() == ["b", "é"]
+
+
 def test_decimals_of_a_database_are_verdicts():
     """1.00 as a decimal is 1, also where the frame is not lazy."""
     table = pa.table({"task": ["a", "b"], "correct": pa.array([1, 0], pa.decimal128(5, 2))})

@@ -1,12 +1,16 @@
 """Sixty mistakes in tables: each message names the problem, where it is, and the way out."""
 
+import io
+import json
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument
@@ -24,6 +28,14 @@ def frame(**columns: list[Any]) -> Callable[[], pd.DataFrame]:
 def column(*cells: str, header: str = "task,correct") -> str:
     """A CSV file with one task per cell."""
     return f"{header}\n" + "".join(f"t{i},{cell}\n" for i, cell in enumerate(cells))
+
+
+def zipped() -> bytes:
+    """A zip archive with a table in it."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("t.csv", column("1"))
+    return stream.getvalue()
 
 
 # what is read (a CSV file's text, or a table), the arguments, and what the message must say
@@ -130,6 +142,16 @@ MISTAKES: dict[str, Case] = {
         {},
         ("lines 2 and 3 are both agent 'v', task 'a', trial '1'", ".cumcount()", "drop_duplicates"),
     ),
+    "trials that repeat in another metric": (
+        "task,trial,metric,correct\na,1,right,1\na,1,polite,0\n",
+        {},
+        ("lines 2 and 3 are both", "keep one: table = table[table[\"metric\"].astype(str) == 'right']"),
+    ),
+    "trials that repeat in another data set": (
+        "task,trial,dataset,correct\n1,1,x,1\n1,1,y,0\n",
+        {},
+        ('different tasks in each \'dataset\': table["task"] = table["dataset"].astype(str)',),
+    ),
     "an agent column of another name": (
         "model,task,trial,correct\nv1,a,1,1\nv2,a,1,0\n",
         {},
@@ -164,6 +186,9 @@ MISTAKES: dict[str, Case] = {
     "an Excel workbook": (b"PK\x03\x04rest", {}, ("an Excel workbook", "pandas.read_excel(path)")),
     "Windows letters": ("task,correct\nä,1\n".encode("cp1252"), {}, ("must be UTF-8", "encoding='cp1252'")),
     "Unicode text of Excel": (column("1").encode("utf-16"), {}, ("must be UTF-8", "encoding='utf-16'")),
+    "an archive": (zipped(), {}, ("a zip archive, not a table; unpack it first",)),
+    "packed by another program": (b"\x28\xb5\x2f\xfd", {}, ("packed by zstd", "compression='zstd'")),
+    "minus one for no verdict": (column("1", "-1"), {}, ('table["correct"].mask(table["correct"] < 0)',)),
     "JSON in a CSV file": ('{"task": "a"}\n', {}, ("not a CSV or TSV table", ".jsonl")),
     "percent signs in a wide table": (
         "task,run1,run2\na,85%,20%\n",
@@ -207,6 +232,8 @@ MISTAKES: dict[str, Case] = {
     "trials under another name": (lambda: [{"task": "a", "runs": [{"ok": 1}]}], {}, ("'runs' holds lists", "explode")),
     "counts under other names": ("task,c,n\na,1,2\n", {}, ("--columns successes=c,trials=n",)),
     "passed and failed": ("task,passed,failed\na,3,2\n", {}, ('table["trials"] = table["passed"] + table["failed"]',)),
+    "a cross table": ("task,0,1\na,3,2\n", {}, ('table["trials"] = table["1"] + table["0"]',)),
+    "solved attempts": ("task,solved,attempts\na,3,5\n", {}, ("--columns successes=solved,trials=attempts",)),
     "an accuracy": (
         "task,accuracy,n\na,0.5,4\n",
         {},
@@ -234,7 +261,17 @@ MISTAKES: dict[str, Case] = {
         {"wide": "trials"},
         ("lines 2 and 3 are both agent 'agent', task 'a'.", "table.melt(['task']"),
     ),
+    "one row for each agent": (
+        "model,q1,q2\nv1,1,0\nv2,0,1\n",
+        {},
+        ("one row for each 'model'", 'table.melt(\'model\', var_name="task", value_name="correct")'),
+    ),
+    "successes without trials": ("task,successes\na,3\n", {}, ("Counts need their trials, too",)),
+    "comments above the header": ("# of May\n# v2\ntask,correct\na,1\n", {}, ("line 3 must", "comment='#'")),
+    "tasks in a column without a name": (",t1,t2\na,1,0\n", {"wide": "trials"}, ("The first column has no name",)),
     # wide
+    "a sum of trials in a wide table": ("task,t1,t2,best_of_2\na,1,0,1\n", {"wide": "trials"}, ("'best_of_2' would",)),
+    "a group in a wide table": ("task,level,v1\na,1,0\n", {"wide": "agents"}, ("'level' would be counted",)),
     "notes in a wide table": (
         "task,run1,note\na,1,slow\n",
         {"wide": "trials"},
@@ -303,8 +340,55 @@ def test_there_are_sixty_mistakes():
 def test_agents_that_differ_in_case_are_doubtful(tmp_path):
     """They are counted apart, and a warning says how to join them."""
     path = written(tmp_path / "t.csv", "agent,task,correct\nGPT-4o,a,1\ngpt-4o,b,1\n")
-    with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ in case .*str.lower\(\)"):
+    with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ only in case.*str.lower\(\)"):
         assert outcomes_from_table(path).sizes["agent"] == 2
+    with pytest.warns(AgenticBayesWarning, match=r"tasks 'refund' and 'ref\\xadund' differ only in .*invisible"):
+        assert outcomes_from_table([{"task": t, "correct": 1} for t in ("refund", "ref\u00adund")]).sizes["task"] == 2
+
+
+WITHIN = {  # JSON → how pandas finds the rows in it
+    '{"results": {"tool": {}, "tests": [{"name": "a"}]}}': "json.load(open(path))['results']['tests']",
+    '{"aggregate": {"x": 1}, "individual": {"a": {"success": true, "level": 1}}}': "['individual'], orient='index')",
+    '{"0": 1.0, "1": 0.0}': "pandas.Series(json.load(open(path)))",
+}
+
+
+def test_the_rows_within_json_are_found(tmp_path):
+    """One object is no table; the message says which part of it may be one."""
+    for content, expected in WITHIN.items():
+        path = written(tmp_path / "t.json", content)
+        with pytest.raises(AgenticBayesError, match=re.escape(expected)) as caught:
+            outcomes_from_table(path)
+        line = re.search(r"pandas\..*", str(caught.value))[0]
+        assert len(eval(line, {"pandas": pd, "json": json, "path": content, "open": io.StringIO})) > 0
+
+
+DOUBTFUL = {  # what is read, and the doubt
+    "agent_name,task,correct\nv1,a,1\nv2,a,0\n": "if 'agent_name' names agents",
+    "task,metric,correct\na,right,1\na,polite,0\n": "task 'a' differ in 'metric' ('right', 'polite')",
+    "dataset,task,correct\nx,1,1\ny,1,0\n": 'table["task"] = table["dataset"].astype(str) + "/" + table["task"]',
+    "task,epoch,correct\na,1,1\na,2,0\na,1,1\n": "rows repeat the task and epoch of an earlier one (1 row)",
+    "task,correct,count\na,1,3\na,0,2\n": "if it counts the trials of a row",
+    "traceId,task,correct\nx,right,1\nx,polite,0\n": "if these are scores of one trial, keep one",
+    "task,correct,skipped\na,1,False\na,0,True\n": "marks trials without a verdict",
+    "task,successes,trials,errors\na,1,3,2\n": "'errored' if their agents crashed",
+    "task,successes,trials\na1,1,2\nSubtotal a,1,2\n": "'Subtotal a' counts as a task",
+    "task,correct\na,1\nb,0\n* p < .05,\n": "'* p < .05' counts as a task",
+    "task,correct\n1.23E+15,1\n1.23E+15,0\n": "an id that a spreadsheet shortened",
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_rows_that_may_be_no_trials_are_doubtful(tmp_path, lazy):
+    """A column that is not used may say that rows are other metrics, agents, data sets, copies or many trials."""
+    for content, doubt in DOUBTFUL.items():
+        path = written(tmp_path / "t.csv", content)
+        with pytest.warns(AgenticBayesWarning, match=re.escape(doubt)):
+            outcomes_from_table(pl.scan_csv(path, schema_overrides={"task": pl.String}) if lazy else path)
+    with pytest.warns(AgenticBayesWarning, match=r"'failed' is read as what succeeded.*\.astype\(int\)\.rsub\(1\)"):
+        outcomes_from_table(pd.DataFrame({"task": ["a"], "failed": [0]}), correct="failed")
+    several = pd.DataFrame({"task": ["a", "a", "b"], "judge": ["x"] * 3, "run": [1, 2, 1], "correct": 1, "domain": "y"})
+    assert outcomes_from_table(several)["trials"].values.tolist() == [[2, 1]]  # no doubt
 
 
 def test_naming_the_columns_settles_what_could_be_read_two_ways(tmp_path):

@@ -111,3 +111,42 @@ def test_a_task_called_nan_is_a_task(tmp_path):
     evidence.write(tmp_path / "evidence.jsonl")
     outcomes = ab.count_outcomes(ab.Evidence.read(tmp_path / "evidence.jsonl"))
     assert sorted(map(str, outcomes.task.values)) == ["NA", "nan"]
+
+
+def test_what_counts_twice_is_doubtful(tmp_path):
+    """A copy of a file of the same agent, and a log of requests, each of which repeats the session so far."""
+    call = {"id": "1", "type": "function", "function": {"name": "w", "arguments": "{}"}}
+    asked = [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    whole = [*asked, {"role": "tool", "tool_call_id": "1", "content": "4"}, {"role": "assistant", "content": "4"}]
+    requests = "".join(json.dumps({"task_id": "t", "messages": part}) + "\n" for part in (asked, whole))
+    (tmp_path / "a.jsonl").write_text(requests, "utf-8")
+    with pytest.warns(DoubtfulRecords, match="1 of the 2 conversations are the beginning of a later one"):
+        ab.read_conversations(tmp_path / "a.jsonl")
+    for name in ("a.jsonl", "a (1).jsonl"):
+        chats = [{"task_id": task, "messages": [*whole[:-1], {**whole[-1], "content": task}]} for task in "st"]
+        (tmp_path / name).write_text(json.dumps(chats), "utf-8")
+    with pytest.warns(DoubtfulRecords, match=r"a\.jsonl: has the same content as .*a \(1\)\.jsonl, and both count"):
+        assert len(list(ab.read_conversations(tmp_path, agent="v1"))) == 4
+
+
+def test_several_models_of_an_agent_that_no_record_names_are_doubtful(tmp_path):
+    """They would be counted together; the path in the message makes each an agent."""
+    path = tmp_path / "log.jsonl"
+    lines = [json.dumps({"task_id": "t", "model": model, "messages": TURNS, "error": "null"}) for model in ("m1", "m2")]
+    path.write_text("\n".join(lines), "utf-8")
+    with pytest.warns(DoubtfulRecords, match=r"'log' is one with several models \('m1', 'm2'\)"):
+        ab.read_conversations(path)
+    found = list(ab.read_conversations(path, fields={"agent": "metadata.model"}))
+    assert [(one.assistant_id, one.conversation[0].error) for one in found] == [("m1", None), ("m2", None)]
+
+
+def test_roles_as_the_users_side_sees_them_are_refused(tmp_path):
+    """AutoGen 0.2 calls what its user proxy said the assistant's, so that question and answer would change places."""
+    path = tmp_path / "chat.json"
+    chat = [
+        {"role": "assistant", "name": "user_proxy", "content": "?"},
+        {"role": "user", "name": "bot", "content": "4"},
+    ]
+    path.write_text(json.dumps(chat), "utf-8")
+    with pytest.raises(RecordsError, match=r"AutoGen 0\.2 writes roles as the user's side sees them; swap them"):
+        ab.read_conversations(path)

@@ -6,6 +6,7 @@ import pytest
 
 import agentic_bayes as ab
 from agentic_bayes.errors import RecordsError
+from agentic_bayes.records.survey import survey
 from agentic_bayes.records.wire.options import ReadOptions
 from agentic_bayes.records.wire.scores import chosen_score
 
@@ -110,3 +111,25 @@ def test_a_scorer_may_be_a_path(tmp_path):
     path.write_text(json.dumps([CHAT | {"feedback": {"stars": 4}}]))
     (found,) = ab.read_conversations(path, scorer="feedback.stars", scale=(1, 5))
     assert found.recorded_score == 0.75
+
+
+def test_scores_that_disagree_are_no_score_until_one_is_chosen(tmp_path):
+    """Which of `score`, `reward` and the metadata's counts is not guessed; the reason names them."""
+    path = tmp_path / "chat.json"
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+    path.write_text(json.dumps({"messages": chat, "score": 1, "metadata": {"reward": 0}}), "utf-8")
+    (found,) = ab.read_conversations(path)
+    assert found.recorded_score is None
+    assert found.metadata["not_scored"].startswith("several scores, 'score', 'metadata.reward'")
+    for name, value in (("score", 1), ("metadata.reward", 0)):
+        assert next(ab.read_conversations(path, scorer=name)).recorded_score == value
+
+
+def test_a_score_next_to_an_error_is_not_counted_as_a_score(tmp_path):
+    """So that the summary of a log and what it gives to count agree."""
+    path = tmp_path / "log.jsonl"
+    chat = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}], "score": 1}
+    path.write_text("".join(json.dumps(chat | more) + "\n" for more in ({}, {"error": "timeout"})), "utf-8")
+    found = survey([path])
+    counts = ab.count_outcomes(ab.assess(ab.read_conversations(path), judge=ab.RecordedJudge()))
+    assert (found.recorded, found.files[0].errors) == (1, 1) == (counts["trials"].sum(), counts["errored"].sum())

@@ -545,3 +545,23 @@ class TestRunFolders:
         ]
         assert [c.conversation[0].query for c in found][:1] == ["How warm is it in oslo?"]
         assert all(c.conversation[0].agentic is None for c in found)
+
+
+@pytest.mark.parametrize("name", ["codex/rollout.jsonl", "claude_code_stream/stream.jsonl", "chat.jsonl"])
+def test_a_session_whose_last_line_is_cut_off_is_read_without_it_on_request(tmp_path, name):
+    """Wherever the agent was killed while it wrote: the line is named, and the last turn is an error, not an answer."""
+    messages = [{"role": role, "content": f"{role} é"} for role in ("user", "assistant", "user", "assistant")]
+    chat = "\n".join(json.dumps(message, ensure_ascii=False) for message in messages).encode()
+    data = chat if name == "chat.jsonl" else (FILES / name).read_bytes().rstrip()
+    begin = data.rindex(b"\n") + 1
+    path, line = tmp_path / "log.jsonl", data.count(b"\n") + 1
+    for end in range(begin + 1, len(data), max(1, (len(data) - begin) // 9)):
+        path.write_bytes(data[:end])
+        with pytest.raises(RecordsError, match=rf"line {line}: [^\n]+\n.*--skip-bad"):
+            ab.read_conversations(path)
+        with pytest.warns(DoubtfulRecords) as said:
+            found = ab.read_conversations(path, on_error="skip")
+        assert f"1 of 2 records could not be read and were left out: {path}, line {line}: " in str(said[-1].message)
+        (conversation,) = found
+        assert conversation.conversation[-1].error == f"the log breaks off in line {line}"
+        assert all(turn.error is None for turn in conversation.conversation[:-1])

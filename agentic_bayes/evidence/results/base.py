@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,7 @@ class ResultTrial:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # short values that may group tasks
     place: str = ""  # where in the file
     raw: Mapping[str, Any] = field(default_factory=dict)  # what it was read from, where `fields` look
+    asks: str | None = None  # what the task asks, which is the same in all its attempts
     uid: str | None = None  # the tool's own id of the attempt, which no other has
 
 
@@ -75,6 +77,11 @@ def each(items: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
         raise EvidenceError(f"{place} must be a list, got {short(items)}")
     for i, item in enumerate(items):
         yield f"{place}[{i}]", an_object(item, f"{place}[{i}]")
+
+
+def as_text(value: Any) -> str | None:
+    """A value of JSON as text that compares; None if there is none."""
+    return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def an_object(value: Any, place: str) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.errors import EvidenceError, InvalidArgument
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_formats
@@ -154,6 +155,7 @@ def _counted_by(
     trials = [found for file in files for found in file.trials]
     if folder is not None:
         trials = list(in_order(folder, files, numbered=agent is None or "trial" in options.fields))
+    _compare_questions(trials)
     own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
     name = options.scorer or own_verdict or _only_score(trials)
     ran = [found for found in trials if found.error is None]
@@ -161,7 +163,7 @@ def _counted_by(
         raise EvidenceError(f"no trial has a score {name!r}; there are {_names(trials)}")
     options = replace(options, scorer=name)
     faults = [(found.place, chosen_score(found.scores, options).fault) for found in ran]
-    problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
+    problems = [": ".join(filter(None, (place, fault))) for place, fault in faults if fault is not None]
     if problems:
         raise EvidenceError(first_problems(problems, _SHOWN))
     rows = _rows(trials, options, format.name)
@@ -173,6 +175,22 @@ def _counted_by(
     files_read = "" if folder is None else f"{folder}; "
     own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
     return ToolResults(Evidence(tuple(rows)), f"{format.name}: {files_read}{parts}", tuple(own))
+
+
+def _compare_questions(trials: Sequence[ResultTrial]) -> None:
+    """Warn of a task that asks different things in its attempts: these may be different tasks of one name."""
+    first: dict[str, ResultTrial] = {}
+    for found in trials:
+        before = first.setdefault(found.task, found) if found.asks is not None else found
+        if before.asks != found.asks:
+            places = " and ".join(filter(None, (before.place, found.place)))
+            warnings.warn(
+                f"task {short(found.task)} asks different things in {places}, and both count as its trials; if they "
+                "are different tasks, say where their names are: fields={'task': '…'} (--fields task=…)",
+                DoubtfulRecords,
+                stacklevel=4,
+            )
+            return
 
 
 def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadOptions, tool: str) -> EvidenceRow:

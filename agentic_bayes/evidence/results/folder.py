@@ -83,9 +83,23 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
     there = f"it holds {_names(folder, others)}" if others else f"no file in it ends in {', '.join(_ENDINGS)}"
     return (
         f"must be a file, is a folder without results of a supported tool ({known}); {there}. For "
-        "conversations, use read_conversations or assess; for a table, give the file itself. agentic-bayes "
-        f"describe {folder} says what it holds and how to read it"
+        f"conversations, use read_conversations or assess; for a table, give the file itself{_joined(folder, others)}"
     )
+
+
+def _joined(folder: Path, others: Sequence[Path]) -> str:
+    """How pandas makes one table of several files."""
+    endings = Counter(path.suffix for path in others)
+    if endings[".csv"] > 1:
+        rows = "pandas.concat([pandas.read_csv(path).assign(agent=path.stem) for path in paths])"
+    elif endings[".json"] > 1:
+        rows = "pandas.DataFrame([json.loads(path.read_text()) for path in paths])"
+    else:
+        return f". agentic-bayes describe {folder} says what it holds and how to read it"
+    ending = ".csv" if endings[".csv"] > 1 else ".json"
+    paths = f"paths = sorted(pathlib.Path({str(folder)!r}).rglob('*{ending}'))"
+    what = ", with the files' names as agents" if ending == ".csv" else ", if each file is a row"
+    return f"; to make one table of them{what}: {paths}; {rows}.to_csv('all.csv', index=False)"
 
 
 def _names(folder: Path, paths: Sequence[Path]) -> str:

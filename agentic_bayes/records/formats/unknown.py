@@ -184,7 +184,9 @@ def by_record(record: Any, name: str) -> str:
             )
     plain = not any(isinstance(item, (list, Mapping)) for item in record.values())
     if plain and _chosen(list(record))["correct"]:
-        return f"it looks like a row of a table, which is read as results: {_as_table(list(record), name)}"
+        rows = "pandas.DataFrame([json.loads(path.read_text()) for path in pathlib.Path('.').rglob('*.json')])"
+        join = f"; if each file is one row: {rows}.to_csv('all.csv', index=False)" if name.endswith(".json") else ""
+        return f"it looks like a row of a table, which is read as results: {_as_table(list(record), name)}{join}"
     return ""
 
 

@@ -379,18 +379,19 @@ def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None
             places[0].faults.add(("scores",), chosen.fault)
         return chosen.value, chosen.reason
 
-    def read(place: Fields, key: str) -> float | None:
-        value = place.rating(key)
-        if value is None or isinstance(value, bool):
-            return value
-        try:
-            return on_scale(value, options.scale)
-        except ValueError as error:
-            place.faults.add((*place.path, key), str(error))
-            return None
-
-    score: float | None = _first(places, ("recorded_score", "score", "reward"), read)
-    return score if score is None else float(score), None
+    keys = ("recorded_score", "score", "reward")
+    given = {field_path((*place.path, key)): place.rating(key) for key in keys for place in places if key in place}
+    known = {name: value for name, value in given.items() if value is not None}
+    if len(set(known.values())) > 1:
+        return chosen_score(known, options).value, chosen_score(known, options).reason
+    name, value = next(iter(known.items()), ("", None))
+    if value is None or isinstance(value, bool):
+        return None if value is None else float(value), None
+    try:
+        return on_scale(value, options.scale), None
+    except ValueError as error:
+        places[0].faults.add((name,), str(error))
+        return None, None
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
@@ -425,7 +426,7 @@ def _error(places: Iterable[Fields]) -> str | None:
         else:
             text = place.text("error") or ""
         fitting(text, (*place.path, "error"), place.faults)
-        if text.strip():
+        if text.strip().lower() not in ("", "null", "none", "nan", "false"):
             return text.strip()
     return None
 

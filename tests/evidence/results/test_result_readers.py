@@ -115,6 +115,33 @@ def test_the_counts_are_those_that_the_tool_shows(path, scorer, agent, expected)
     }
 
 
+def test_a_task_that_asks_different_things_is_doubtful():
+    """Two inputs under one name may be two tasks; a path in the results tells them apart."""
+    cases = [{"name": "refund", "input": text, "success": text == "a", "metrics_data": []} for text in "ab"]
+    with pytest.warns(DoubtfulRecords, match="task 'refund' asks different things in .*0.* and .*1"):
+        assert outcomes_from_results({"test_results": cases})["trials"].values.tolist() == [[2]]
+    apart = outcomes_from_results({"test_results": cases}, fields={"task": "input"})
+    assert apart["successes"].values.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("suites", "doubt"),
+    [
+        ('<testsuite name="s" tests="5"><testcase name="a"/></testsuite>', "had 5 tests, and 1 are in the file"),
+        (
+            '<testsuite name="s"><testcase name="a" file="x"/><testcase name="a" file="y"/></testsuite>',
+            "test 'a' stands in 'x' and 'y' and counts as one task",
+        ),
+    ],
+)
+def test_xml_that_may_lack_tests_or_mix_them_up_is_doubtful(tmp_path, suites, doubt):
+    """Cases that a suite counts and does not hold, and two tests of one name in different files."""
+    path = tmp_path / "t.xml"
+    path.write_text(f"<testsuites>{suites}</testsuites>", "utf-8")
+    with pytest.warns(DoubtfulRecords, match=doubt):
+        outcomes_from_results(path)
+
+
 def test_cases_of_pytest_are_tasks_judged_errored_or_unscored():
     """A parameter is part of the task; what fails on teardown after a failure is one trial, not two."""
     found = counts(outcomes_from_results(PYTEST))

@@ -170,6 +170,7 @@ PLACES = {name: list(places_in(value))[1:] for name, value in WHOLE.items()}
 WRONG = st.sampled_from([None, [], {}, "", "x", -1, 2.5, True, [None], {"a": {}}, [[]], "nan", float("nan"), 10**400])
 
 
+@pytest.mark.filterwarnings("ignore:task .* asks different things")
 @given(st.data())
 @settings(max_examples=reduced(120), deadline=None)
 def test_a_wrong_value_anywhere_is_read_or_refused(tmp_path_factory, data):

@@ -59,6 +59,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             metadata=part(case.get("metadata") or case.get("additional_metadata")),
             place=where,
             raw=case,
+            asks=asked,
         )
 
 

@@ -46,6 +46,7 @@ def _samples(content: ResultsContent) -> Iterator[ResultTrial]:
             },
             place=where,
             raw=row,
+            asks=None if is_blank(row.get("input")) else str(row["input"]),
             uid=first_text(row.get("sample_id")),
         )
 

@@ -6,11 +6,12 @@ It says so in the files of this package: ``test_x[trial2/5]`` by the pytest plug
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 from xml.etree import ElementTree
 
-from agentic_bayes.errors import EvidenceError
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, needed
 
 _HEAD = 10_000
@@ -51,6 +52,8 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     if root.get("name") == "agentic-bayes":
         raise EvidenceError("holds the verdicts of agentic-bayes gate, not trials: give the file that was judged")
     cases = list(root.iter("testcase"))
+    for doubt in _doubts(root):
+        warnings.warn(f"{content.source}: {doubt}", DoubtfulRecords, stacklevel=2)
     names = [needed(case.get("name"), "name", f"testcase {i}") for i, case in enumerate(cases, start=1)]
     marked = [_OF_PLUGIN.fullmatch(name) for name in names]
     own = [_OF_SUITE.fullmatch(name) for name in names]
@@ -76,6 +79,25 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
                 raw={**case.attrib, "properties": _properties(case)},
                 **verdict,
             )
+
+
+def _doubts(root: ElementTree.Element) -> Iterator[str]:
+    """What may be wrong with the file: cases that are missing, and different tests that share a name."""
+    homes: dict[tuple[str | None, str | None], set[str]] = {}
+    for suite in root.iter("testsuite"):
+        cases = suite.findall("testcase")
+        if cases and len(cases) < int(count if (count := suite.get("tests", "")).isdecimal() else 0):
+            yield f"suite {suite.get('name')!r} had {count} tests, and {len(cases)} are in the file"
+        for case in cases:
+            home = case.get("file") or suite.get("file") or suite.get("name") or ""
+            homes.setdefault((case.get("classname"), case.get("name")), set()).add(home)
+    for (_, name), found in homes.items():
+        if len(found) > 1:
+            yield (
+                f"test {name!r} stands in {' and '.join(map(repr, sorted(found)[:3]))} and counts as one task; if "
+                "these are different tests, give them class names that tell them apart"
+            )
+            return
 
 
 def _attempts(case: ElementTree.Element) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, each, first_text, needed
+from agentic_bayes.evidence.results.base import (
+    ResultsContent,
+    ResultsFormat,
+    ResultTrial,
+    as_text,
+    each,
+    first_text,
+    needed,
+)
 from agentic_bayes.evidence.table import read_json
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
@@ -44,6 +52,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             metadata={"task": name["task"]} if name else {},
             place=where if trial is None else trial.place,
             raw=row,
+            asks=as_text(row.get("doc_hash", row.get("doc"))),
         )
     yield from merged.values()
 

@@ -12,6 +12,7 @@ from agentic_bayes.evidence.results.base import (
     ResultsContent,
     ResultsFormat,
     ResultTrial,
+    as_text,
     each,
     first_text,
     needed,
@@ -64,6 +65,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             metadata=part(test.get("metadata")),
             place=where,
             raw=result,
+            asks=as_text(test.get("assert")),
             uid=first_text(result.get("id")),
         )
 

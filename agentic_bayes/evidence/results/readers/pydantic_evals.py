@@ -10,6 +10,7 @@ from agentic_bayes.evidence.results.base import (
     ResultsContent,
     ResultsFormat,
     ResultTrial,
+    as_text,
     each,
     first_text,
     needed,
@@ -60,6 +61,7 @@ def _identity(report: dict[str, Any], case: dict[str, Any], where: str) -> dict[
         "metadata": part(case.get("metadata")),
         "place": where,
         "raw": case,
+        "asks": as_text(case.get("inputs")),
     }
 
 

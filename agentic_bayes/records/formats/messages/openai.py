@@ -6,6 +6,7 @@ before it. A reply (``choices``) stored next to the ``messages`` of its request 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from io import BufferedReader
@@ -195,6 +196,9 @@ def _thoughts(message: Fields) -> list[str]:
     return thoughts_in(message, "content")
 
 
+_USER = re.compile("user([_ -]?proxy)?(_agent)?|human|admin", re.IGNORECASE)
+
+
 def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
     named = message.text("role", required=True)
     role = named and named.lower()
@@ -205,6 +209,12 @@ def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
         take_blocks(dict(message.value), message.path, log)
         return
     text = content_text(message, "content", doubt=log.doubt)
+    if role == "assistant" and _USER.fullmatch(str(message.raw("name"))):
+        message.faults.add(
+            (*message.path, "role"),
+            f"is assistant, but its name is {short(message.raw('name'))}: AutoGen 0.2 writes roles as the user's side "
+            "sees them; swap them: m['role'] = {'user': 'assistant', 'assistant': 'user'}.get(m['role'], m['role'])",
+        )
     match role:
         case "assistant":
             text = text or message.text("refusal") or message.mapping("audio").text("transcript") or ""
