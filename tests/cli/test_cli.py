@@ -840,7 +840,7 @@ def test_compare_with_a_value(run, singles):
     done = run("compare", singles, "--agent", "good", "--baseline", "0.7")
     assert done.code == 0
     said = " ".join(done.out.split())
-    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) = >99.9 %, +18 points")
+    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) >99.9 %, +18 points")
     assert "for comparison, " in done.out
     assert_refused(run("compare", singles, "--agent", "good", "--baseline", "7"), "must be a number in [0, 1], got 7.0")
 

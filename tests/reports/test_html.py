@@ -317,7 +317,7 @@ class TestManyAgents:
         assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
 
     def test_who_may_be_as_good_as_the_best_is_named(self, crowd):
-        """Rivals of the first are those that `compare` would not call worse, with the same probability."""
+        """Rivals of the first are better with a probability of 2.5 % or more, which is that of `superiority`."""
         ranking = rank(crowd, estimand="tasks")
         best, *others = (row["agent"] for row in ranking.rows)
         ahead = ranking.superiority()[best]
