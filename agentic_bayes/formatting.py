@@ -100,6 +100,11 @@ def format_percent(value: float, digits: int = 0) -> str:
     return f"<{unit:g} %" if rounded <= 0 else f">{100 - unit:g} %"
 
 
+def exact_percent(value: float) -> str:
+    """A probability that somebody chose, or a share that was counted: "97.5 %", "0 %"."""
+    return f"{100 * value:.6g} %"
+
+
 def format_percent_range(lower: float, upper: float) -> str:
     """An interval of probabilities for people: "60 to 84 %", with more digits where its ends would look alike."""
     if math.isnan(lower) or math.isnan(upper):

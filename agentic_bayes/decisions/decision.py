@@ -104,10 +104,12 @@ def assumed_words(assumed: str, agent: str, baseline: object) -> str:
 
 
 def wide(value: float) -> str:
-    """A number of any size."""
+    """A number of any size, with three digits that count."""
     if math.isnan(value):
         return "–"
-    return f"{value:.3g}" if value < 1e6 else ">1e6"
+    if 0.001 <= value < 1000 or value == 0:
+        return f"{value:.3g}"
+    return "<0.001" if value < 1 else f"{float(f'{value:.3g}'):,.0f}" if value < 1e6 else ">1,000,000"
 
 
 def shown(baseline: str | float) -> str:

@@ -22,6 +22,7 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
     equals,
+    exact_percent,
     format_estimate,
     format_interval,
     format_number,
@@ -210,7 +211,7 @@ class Gate(Decision):
         if ruling(lowest, self.confidence) != "inconclusive":  # the note says why
             return "inconclusive"
         sure = shown_beside(lowest, self.confidence)
-        return f"not passed, not enough evidence ({sure} sure; {format_percent(self.confidence)} needed)"
+        return f"not passed, not enough evidence ({sure} sure; {exact_percent(self.confidence)} needed)"
 
     def __str__(self) -> str:
         asked = "; ".join(
@@ -218,7 +219,7 @@ class Gate(Decision):
         )
         where = "on new tasks" if self.estimand == "population" else "on these tasks"
         return (
-            f"{self.verdict}: {asked} (needs {format_percent(self.confidence)}) for {self.agent} {where}; "
+            f"{self.verdict}: {asked} (needs {exact_percent(self.confidence)}) for {self.agent} {where}; "
             f"{self.metric} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % interval "
             f"{format_number(self.lower)} to {format_number(self.upper)} ({plural(self.n_tasks, 'task')})"
             f"{''.join(f'; {line}' for line in self.missing)}{remarks(self.note, self.flags)}"
@@ -251,7 +252,7 @@ class Gate(Decision):
     def table(self) -> Table:
         """One row per requirement."""
         rows = [[one.text, shown_beside(one.probability, self.confidence), one.verdict] for one in self.requirements]
-        header = ["requirement", f"probability (needs {format_percent(self.confidence)})", "verdict"]
+        header = ["requirement", f"probability (needs {exact_percent(self.confidence)})", "verdict"]
         value = f"{format_number(self.mean)} {format_interval(self.lower, self.upper)}"
         notes = [
             f"{self.agent}'s {self.metric}: {value}, posterior mean; {plural(self.n_tasks, 'task')}",

@@ -53,6 +53,8 @@ class SharedTasks:
         found, count = cls(shared, different, tasks), int(shared.sum())
         if found.n_left_out and count < FEWEST:
             names = [counts.agents[i] for i in agents]
+            if unscored := [repr(name) for name, own in zip(names, scored, strict=True) if not own.any()]:
+                raise EstimateError(f"nothing of {' and '.join(unscored)} was scored, so there is nothing to compare")
             who = " and ".join(map(repr, names)) if len(names) <= MOST_NAMED else f"the {len(names)} agents"
             raise EstimateError(
                 f"{who} share {plural(count, 'task')}, too few to compare them on the same tasks: tasks='own' (on the "

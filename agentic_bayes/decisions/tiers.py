@@ -108,8 +108,8 @@ class TierProbabilities(Tabular, Mapping[str, float]):
     def table(self) -> Table:
         """One row per tier, best first."""
         notes = [f"by the {self.name} table", self.about, self._missing]
-        title, header = f"Tier: {self.most_probable}", ["tier", "probability"]
-        return Table(title=title, header=header, rows=self._shown, notes=notes)
+        title = f"Most probable tier: {self.most_probable} ({dict(self._shown)[self.most_probable]})"
+        return Table(title=title, header=["tier", "probability"], rows=self._shown, notes=notes)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per tier, best first.

@@ -291,6 +291,8 @@ class TestWhatIsCompared:
         assert "no_data" in own_tasks(est, "v2", baseline="v1").flags
         with pytest.raises(EstimateError, match="agent 'v1' has no scored trial"):
             own_tasks(est, "v2", baseline="v1", estimand="tasks")
+        with pytest.raises(EstimateError, match="nothing of 'v1' was scored, so there is nothing to compare"):
+            compare(est, "v2", baseline="v1")
 
 
 @pytest.fixture(scope="module")
@@ -539,7 +541,8 @@ class TestRatios:
         """Where everything failed the ratio is a finite number, and it is printed."""
         found = own_tasks(pooled((0, 50), (50, 50)), "v2", baseline="v1", metric="pass^50")
         assert 0 < found.ratio.lower < found.ratio.upper < math.inf
-        assert ">1e6" in str(found.ratio)
+        assert ">1,000,000" in str(found.ratio)
+        assert str(Ratio(1470.2, 0.00001, 3.27e5)) == "1,470 [<0.001, 327,000]"
 
 
 class TestTasksThatDrive:

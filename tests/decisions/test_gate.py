@@ -136,6 +136,7 @@ class TestTheBaseline:
         assert [one.verdict for one in against.requirements] == ["pass", "fail"]
         assert "; P(at most 0.05 below old) <0.1 % (needs" in str(against)
         assert gate(est, "new", at_least=0.6, baseline="old", margin=0.6).verdict == "pass"
+        assert "(needs 97.5 %)" in str(gate(est, "new", at_least=0.6, confidence=0.975))
 
     def test_the_drop_is_the_posterior_of_the_difference(self):
         """P(new - old ≥ -margin) over the draws by which they are compared."""

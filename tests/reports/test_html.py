@@ -550,6 +550,8 @@ class TestNumbers:
         page = written(est, tmp_path)
         row = next(row for row in page.table("On these tasks") if row[:2] == ["pass^1", "v1"])
         assert (row[2:4], "nothing was scored" in row[-1]) == (["–", "–"], True)
+        assert "– (nothing was scored)" in page.words
+        assert "v1 would have passed 0 % or 100 % of its trials" in page.words
         assert "NaN" not in page.text
         assert "nan" not in page.words.lower().split()
 

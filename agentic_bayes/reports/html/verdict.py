@@ -14,7 +14,15 @@ from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
-from agentic_bayes.formatting import Metric, format_percent, format_points_range, indicator_words, plural, points_words
+from agentic_bayes.formatting import (
+    Metric,
+    exact_percent,
+    format_percent,
+    format_points_range,
+    indicator_words,
+    plural,
+    points_words,
+)
 from agentic_bayes.reports.html.opening import (
     PROBABLY,
     Rows,
@@ -158,8 +166,8 @@ def _share_if(est: Estimate, agent: str) -> str:
     passed, scored, missing = (
         int(counts[index].sum()) for counts in (est.counts.successes, est.counts.trials, est.counts.unscored)
     )
-    low, high = passed / (scored + missing), (passed + missing) / (scored + missing)
-    return f"{format_percent(low)} or {format_percent(high)}"
+    shares = passed / (scored + missing), (passed + missing) / (scored + missing)
+    return " or ".join(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares)
 
 
 def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
