@@ -253,9 +253,8 @@ def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows
         if why := _no_rate(row):
             rates.append(AgentRate(est.agent_index(agent), f"– ({why})", "", None))
             continue
-        interval = format_percent_range(lower, upper)
-        bar = interval_bar(mean, lower, upper)
-        rates.append(AgentRate(est.agent_index(agent), format_percent(mean), interval, bar))
+        shown = format_percent(mean), format_percent_range(lower, upper)
+        rates.append(AgentRate(est.agent_index(agent), *shown, interval_bar(mean, lower, upper)))
     s, gate = est.settings, asked.gate
     words = rate_words(metric)
     trials = int(est.counts.trials.max(initial=0))

@@ -59,7 +59,7 @@ TESTS_ALIKE = (
     "The test takes one difference per task and weighs all tasks alike; the model also weighs how often each task was "
     "tried, and how hard it is. Treat such a result as borderline."
 )
-LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts, too."
+LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts (as judged), too."
 
 
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
