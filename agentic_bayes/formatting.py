@@ -15,6 +15,8 @@ from agentic_bayes.errors import InvalidArgument
 
 MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are called
 FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
+MOST_DIGITS = 3  # of an interval's ends in per cent, where fewer would make them look alike
+NEGLIGIBLE = 0.5e-5  # of a probability: less than so many digits show
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)")  # not the hyphen of a name, a range or a date
 _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
 ELLIPSIS = ", …"
@@ -98,21 +100,49 @@ def format_percent(value: float, digits: int = 0) -> str:
     return f"<{unit:g} %" if rounded <= 0 else f">{100 - unit:g} %"
 
 
+def exact_percent(value: float) -> str:
+    """A probability that somebody chose, or a share that was counted: "97.5 %", "0 %"."""
+    return f"{100 * value:.6g} %"
+
+
 def format_percent_range(lower: float, upper: float) -> str:
-    """An interval of probabilities for people: "60 to 84 %"."""
+    """An interval of probabilities for people: "60 to 84 %", with more digits where its ends would look alike."""
     if math.isnan(lower) or math.isnan(upper):
         return "–"
-    return f"{format_percent(lower).removesuffix(' %')} to {format_percent(upper)}"
+    for digits in range(MOST_DIGITS + 1):
+        low, high = (format_percent(end, digits) for end in (lower, upper))
+        if low != high or upper - lower < NEGLIGIBLE:
+            break
+    return f"{low.removesuffix(' %')} to {high}"
 
 
-def format_points(value: float) -> str:
+def format_points(value: float, digits: int = 0) -> str:
     """A difference of two probabilities in percentage points, with its sign: "+13", "−0.4"."""
     if math.isnan(value):
         return "–"
     points = 100 * value
-    text = f"{abs(points):.0f}" if abs(points) >= 1 else f"{abs(points):.1f}"
+    text = f"{abs(points):.{digits if abs(points) >= 1 else max(digits, 1)}f}"
     sign = "" if float(text) == 0 else "+" if points > 0 else "−"
     return f"{sign}{text}"
+
+
+def format_points_range(lower: float, upper: float) -> str:
+    """An interval of differences: "−4 to +30", with more digits where its ends would look alike, or one like 0."""
+
+    def shown(end: float, digits: int) -> str:
+        text = format_points(end, digits)
+        return shown(end, digits + 1) if text[0] not in "+−" and abs(end) >= NEGLIGIBLE else text
+
+    for digits in range(MOST_DIGITS + 1):
+        low, high = shown(lower, digits), shown(upper, digits)
+        if low != high or upper - lower < NEGLIGIBLE:
+            break
+    return f"{low} to {high}"
+
+
+def equals(text: str) -> str:
+    """A number as text, to follow what it is equal to: "= 0.042", or "<0.001" where the text has a sign of its own."""
+    return text if text.startswith(("<", ">")) else f"= {text}"
 
 
 def points_words(value: float, unit: str = "point") -> str:

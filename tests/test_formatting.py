@@ -23,7 +23,9 @@ from agentic_bayes.formatting import (
     format_interval,
     format_number,
     format_percent,
+    format_percent_range,
     format_points,
+    format_points_range,
     json_ready,
     metrics_at,
     plural,
@@ -205,6 +207,20 @@ def test_a_difference_in_percentage_points(value, text):
     """Whole points with a sign, one decimal below one point, and no sign where nothing is left after rounding."""
     assert format_points(value) == text
     assert points_words(value) == f"{text} points"
+
+
+def test_ends_of_an_interval_look_neither_alike_nor_like_0():
+    """Unless they are: more digits are shown where an interval would seem to have no width, or to end at 0."""
+    ranges = [(-0.04, 0.3), (0.0003, 0.3), (-0.0001, 0.0001), (-0.2002, -0.1995), (0.0, 0.0), (1e-12, 0.3)]
+    words = ["−4 to +30", "+0.03 to +30", "−0.01 to +0.01", "−20.02 to −19.95", "0.0 to 0.0", "0.0 to +30"]
+    assert [format_points_range(*ends) for ends in ranges] == words
+    percents = [(0.6, 0.84), (0.4991, 0.5011), (0.9997, 0.99991), (0.5, 0.5)]
+    assert [format_percent_range(*ends) for ends in percents] == [
+        "60 to 84 %",
+        "49.9 to 50.1 %",
+        "99.97 to 99.99 %",
+        "50 to 50 %",
+    ]
 
 
 def test_one_point_is_a_point():

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from agentic_bayes.checks import check_probability
-from agentic_bayes.decisions.gate import GateVerdict, gate
+from agentic_bayes.decisions.gate import GateVerdict, check_confidence, gate
 from agentic_bayes.decisions.missing import MAX_MISSING
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
@@ -41,9 +41,7 @@ class GateBar:
             at_least = confidence = math.nan
         if not sign or math.isnan(at_least) or math.isnan(confidence):
             raise InvalidArgument(f'a gate must be like "pass^3>=0.7@0.95", got {text!r}')
-        if not 0 < confidence < 1:
-            raise InvalidArgument(f"the gate's confidence must lie strictly between 0 and 1, got {confidence:g}")
-        return cls(Metric(metric), check_probability(at_least, "the gate's bar"), confidence)
+        return cls(Metric(metric), check_probability(at_least, "the gate's bar"), check_confidence(confidence))
 
     def rule(self, est: Estimate) -> Ruling:
         """Whether an estimate of one agent passes."""
@@ -74,4 +72,5 @@ def rule_on_pass_rate(passed: int, failed: int, missing: int, at_least: float, *
         )
     verdict: GateVerdict = "pass" if rate >= at_least else "fail"
     word = "≥" if verdict == "pass" else "below"
-    return Ruling(verdict, f"pass rate {format_number(rate)} {word} {at_least:g}{words}")
+    digits = next((d for d in range(3, 9) if rate == at_least or round(rate, d) != at_least), 9)
+    return Ruling(verdict, f"pass rate {format_number(rate, digits)} {word} {at_least:g}{words}")

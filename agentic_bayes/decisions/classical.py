@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.methods.frequentist import unbiased
-from agentic_bayes.formatting import Metric, format_interval, format_number, plural
+from agentic_bayes.formatting import Metric, equals, format_interval, format_number, plural
 from agentic_bayes.numerics import Array
 
 
@@ -42,13 +42,8 @@ class ClassicalTest:
         extra = f" ({self.note})" if self.note else ""
         return (
             f"{self.name}: difference {format_number(self.difference)}, {self.ci_prob * 100:.4g} % confidence interval "
-            f"{interval}, p {_equals(self.p_value)}, {plural(self.n_tasks, 'task')}{extra}"
+            f"{interval}, p {equals(format_number(self.p_value))}, {plural(self.n_tasks, 'task')}{extra}"
         )
-
-
-def _equals(p_value: float) -> str:
-    text = format_number(p_value)
-    return text if text.startswith(("<", ">")) else f"= {text}"
 
 
 def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, ci_prob: float) -> ClassicalTest:
@@ -122,5 +117,5 @@ def _mcnemar(own: Array, other: Array, ci_prob: float) -> ClassicalTest:
     b, c, n = won + 0.5, lost + 0.5, size + 2
     half = -float(ndtri((1 - ci_prob) / 2)) * math.sqrt((b + c) / n - ((b - c) / n) ** 2) / math.sqrt(n)
     lower, upper = max((b - c) / n - half, -1.0), min((b - c) / n + half, 1.0)
-    note = f"{won} won, {lost} lost"
+    note = f"{won} passed by the agent only, {lost} by the baseline only"
     return ClassicalTest("McNemar", (won - lost) / size, lower, upper, p_value, ci_prob, size, note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -14,6 +13,7 @@ from agentic_bayes.decisions.by_group import GroupDifference, group_differences,
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.decisions.decision import (
     Decision,
+    assumed_words,
     basis_words,
     described,
     judged_words,
@@ -25,7 +25,7 @@ from agentic_bayes.decisions.decision import (
     wide,
 )
 from agentic_bayes.decisions.missing import MAX_MISSING, as_if
-from agentic_bayes.decisions.shared_tasks import ASSUMED, TaskSets, TwoAgents, pair_of
+from agentic_bayes.decisions.shared_tasks import TaskSets, TwoAgents, pair_of
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
 from agentic_bayes.estimation.estimate import Estimate
@@ -34,10 +34,12 @@ from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    equals,
     format_interval,
     format_number,
     format_percent,
     format_points,
+    format_points_range,
     format_share,
     plural,
     points_words,
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "DifferenceIfErrored", "Ratio", "TaskDifference", "compare"]
 
 ComparisonVerdict = Literal["better", "worse", "equivalent", "undecided"]
-FEW_SHARED = 15  # shared tasks below which a comparison says so
 EQUIVALENT = 0.95  # probability inside the ROPE from which two agents count as equivalent
 LIKELY = 0.9  # probability from which a task counts as won or lost
 MOST_NAMED = 5  # tasks that a sentence names
@@ -117,10 +118,6 @@ class DifferenceIfErrored:
     lower: float
     upper: float
 
-    def __str__(self) -> str:
-        interval = f"{format_points(self.lower)} to {format_points(self.upper)}"
-        return f"{self.verdict} with errored trials counted as {self.assumed}: {format_points(self.mean)} ({interval})"
-
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Decision):
@@ -153,7 +150,8 @@ class Comparison(Decision):
         Of the agent's metric to the baseline's, and of their odds.
     tasks : tuple of TaskDifference
         Every task that both agents have scored trials of, those that the agent most probably lost first. A task counts
-        as `lost` or `won` at a probability of at least .9, if its trials agree: 0 of 4 against 0 of 4 is not a lead.
+        as `lost` or `won` at a probability of at least .9, if its counts agree: 0 of 4 against 0 of 4 is not a lead.
+        The counts are as judged, also where the judge's errors are allowed for, which may leave a task out of both.
     frequentist : ClassicalTest
         A frequentist test of the same question, for comparison.
     pairing : {"tasks", "none"}
@@ -281,7 +279,7 @@ class Comparison(Decision):
         for word, found in (("lost", self.lost), ("won", self.won)):
             if found:
                 sure = [one.prob_better if word == "won" else 1 - one.prob_better for one in found]
-                named = [f"{one.task} ({format_number(p)})" for one, p in zip(found, sure, strict=True)][:MOST_NAMED]
+                named = [f"{one.task} ({format_share(p)})" for one, p in zip(found, sure, strict=True)][:MOST_NAMED]
                 more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
                 parts.append(f"{self.agent} {word} {plural(len(found), 'task')}: {', '.join(named)}{more}")
         return "; ".join(parts)
@@ -294,12 +292,24 @@ class Comparison(Decision):
             tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted{left_out}"
         else:
             what, tasks = f"{self.agent}'s {self.metric} above {shown(self.baseline)}", plural(self.n_tasks, "task")
+        chance = self.prob_better
+        if self.verdict == "equivalent":  # which rests on another probability
+            what, chance = f"within {rope_words(self.rope)}", self.prob_rope
         return (
-            f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {points_words(self.mean)}, "
-            f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
+            f"{self.headline}: P({what}) {equals(format_percent(chance))}, {points_words(self.mean)}, "
+            f"{self.ci_prob * 100:.4g} % interval {format_points_range(self.lower, self.upper)} "
             f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
-            f"{''.join(f'; {one}' for one in self.if_errored)}{remarks(self.note, self.flags)}"
+            f"{''.join(f'; {line}' for line in self._if_errored_words)}{remarks(self.note, self.flags)}"
         )
+
+    @property
+    def _if_errored_words(self) -> list[str]:
+        """What the comparison comes to if the errored trials had failed or passed, in words."""
+        return [
+            f"{one.verdict} with errored trials {assumed_words(one.assumed, self.agent, self.baseline)}: "
+            f"{format_points(one.mean)} ({format_points_range(one.lower, one.upper)})"
+            for one in self.if_errored
+        ]
 
     def _missing(self, *, briefly: bool = False) -> str:
         """The trials that are missing, side by side, or briefly in one count where they are few; empty if none is."""
@@ -339,15 +349,15 @@ class Comparison(Decision):
                 [what, wide(one.median), f"[{wide(one.lower)}, {wide(one.upper)}]"]
                 for what, one in (("ratio", self.ratio), ("odds ratio", self.odds_ratio))
             ),
-            [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
-            [f"expected loss of choosing {baseline}", format_number(self.expected_loss_baseline), ""],
+            [f"expected loss of choosing {self.agent}", format_share(self.expected_loss), ""],
+            [f"expected loss of choosing {baseline}", format_share(self.expected_loss_baseline), ""],
             *group_lines(self.groups),
         ]
         notes = [
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
             self.basis,
             self._missing(),
-            *map(str, self.if_errored),
+            *self._if_errored_words,
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
             self.note,
@@ -460,7 +470,7 @@ def comparison(
             "n_shared_tasks": pair.common.n_shared,
             "n_left_out": pair.common.n_left_out,
             "frequentist": against_agent(pair.compared, 0, 1, wanted, interval[0]),
-            "note": "; ".join(filter(None, _notes(pair, estimand))),
+            "note": "; ".join(filter(None, [*pair.notes(estimand), *map(judged_words, pair.estimates)])),
             "flags": pair.flags(wanted, estimand),
             "groups": group_differences(pair, by=by, **question),
         }
@@ -538,27 +548,6 @@ def _if_errored(
         one = comparison(there, agent, baseline=against, task_by_task=False, bounds=False, **question)
         found.append(DifferenceIfErrored(assumed, one.verdict, one.mean, one.lower, one.upper))
     return tuple(found)
-
-
-def _notes(pair: TwoAgents, estimand: Estimand) -> Iterator[str]:
-    """What a reader must know of the way in which two agents were compared."""
-    first, second, common = pair.first, pair.second, pair.common
-    if pair.own:
-        yield ASSUMED
-        own, other = pair.counts.scored.sum(axis=1)
-        if estimand == "tasks":
-            yield f"the observed tasks are not the same: {own:,} and {other:,}, {common.n_shared:,} of them shared"
-    if pair.paired and common.n_shared < FEW_SHARED:
-        yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
-    if not pair.together and common.n_shared:
-        yield "two separate estimates are not paired by task; estimate(combine_outcomes(…)) would pair them"
-    elif not (pair.paired or pair.own) and common.n_shared and not judged_words(first.est):
-        yield f"they share {plural(common.n_shared, 'task')}, which {first.fit.method.name} does not pair"
-    for side in (first, second) if not pair.together else (first,):
-        if side.fit is not side.est:
-            yield side.fit.note
-        yield side.est.differences
-        yield judged_words(side.est)
 
 
 def _task_differences(pair: TwoAgents, metric: Metric) -> tuple[TaskDifference, ...]:

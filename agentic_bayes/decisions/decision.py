@@ -10,9 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_number, format_points, interval_words, json_ready, one_line
+from agentic_bayes.formatting import (
+    Metric,
+    format_number,
+    format_points,
+    format_points_range,
+    interval_words,
+    json_ready,
+    one_line,
+)
 from agentic_bayes.numerics import Array
 from agentic_bayes.result_table import Tabular
 
@@ -82,18 +89,27 @@ def remarks(note: str, flags: Iterable[str] = ()) -> str:
 
 
 def judged_words(est: Estimate) -> str:
-    """How a judge's errors enter a comparison, or empty."""
+    """How a judge's errors enter a comparison, and what of it they do not; or empty."""
     if est.settings.judge is None:
         return ""
-    pairing = "" if isinstance(est.method, Crossed) else "agents are not paired by task, and "
-    return f"{est.judge_note}; {pairing}the frequentist test is uncorrected"
+    return f"{est.judge_note}; the tasks' counts and the frequentist test are as judged"
+
+
+def assumed_words(assumed: str, agent: str, baseline: object) -> str:
+    """As what the missing trials of an agent are counted, and those of an agent that it is compared with."""
+    if not isinstance(baseline, str):
+        return f"counted as {assumed}"
+    opposite = "passed" if assumed == "failed" else "failed"
+    return f"of {agent} counted as {assumed} and those of {baseline} as {opposite}"
 
 
 def wide(value: float) -> str:
-    """A number of any size."""
+    """A number of any size, with three digits that count."""
     if math.isnan(value):
         return "–"
-    return f"{value:.3g}" if value < 1e6 else ">1e6"
+    if 0.001 <= value < 1000 or value == 0:
+        return f"{value:.3g}"
+    return "<0.001" if value < 1 else f"{float(f'{value:.3g}'):,.0f}" if value < 1e6 else ">1,000,000"
 
 
 def shown(baseline: str | float) -> str:
@@ -106,4 +122,4 @@ def rope_words(rope: tuple[float, float]) -> str:
     low, high = rope
     if low == -high:
         return f"±{format_points(high).lstrip('+')} points"
-    return f"{format_points(low)} to {format_points(high)} points"
+    return f"{format_points_range(low, high)} points"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_probability, check_type
-from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
+from agentic_bayes.decisions.decision import Decision, assumed_words, basis_words, described, remarks, summarised
 from agentic_bayes.decisions.many.gates import ManyGates, gate_many
 from agentic_bayes.decisions.missing import MAX_MISSING, as_if
 from agentic_bayes.decisions.shared_tasks import TaskSets, pair_of, task_words
@@ -21,6 +21,8 @@ from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    equals,
+    exact_percent,
     format_estimate,
     format_interval,
     format_number,
@@ -209,13 +211,15 @@ class Gate(Decision):
         if ruling(lowest, self.confidence) != "inconclusive":  # the note says why
             return "inconclusive"
         sure = shown_beside(lowest, self.confidence)
-        return f"not passed, not enough evidence ({sure} sure; {format_percent(self.confidence)} needed)"
+        return f"not passed, not enough evidence ({sure} sure; {exact_percent(self.confidence)} needed)"
 
     def __str__(self) -> str:
-        asked = "; ".join(f"{one.text} = {shown_beside(one.probability, self.confidence)}" for one in self.requirements)
+        asked = "; ".join(
+            f"{one.text} {equals(shown_beside(one.probability, self.confidence))}" for one in self.requirements
+        )
         where = "on new tasks" if self.estimand == "population" else "on these tasks"
         return (
-            f"{self.verdict}: {asked} (needs {format_percent(self.confidence)}) for {self.agent} {where}; "
+            f"{self.verdict}: {asked} (needs {exact_percent(self.confidence)}) for {self.agent} {where}; "
             f"{self.metric} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % interval "
             f"{format_number(self.lower)} to {format_number(self.upper)} ({plural(self.n_tasks, 'task')})"
             f"{''.join(f'; {line}' for line in self.missing)}{remarks(self.note, self.flags)}"
@@ -235,8 +239,9 @@ class Gate(Decision):
         for one in self.if_missing:
             what = "errored trials" if one.which == "errored" else "missing trials"
             verb = {"pass": "passes", "fail": "fails", "inconclusive": "is inconclusive"}[one.verdict]
+            assumed = assumed_words(one.assumed, self.agent, self.baseline)
             number = f"{self.metric} {format_estimate(one.mean, one.lower, one.upper)}"
-            lines.append(f"with {what} counted as {one.assumed} the gate {verb} ({number})")
+            lines.append(f"with {what} {assumed} the gate {verb} ({number})")
         return lines
 
     @property
@@ -247,7 +252,7 @@ class Gate(Decision):
     def table(self) -> Table:
         """One row per requirement."""
         rows = [[one.text, shown_beside(one.probability, self.confidence), one.verdict] for one in self.requirements]
-        header = ["requirement", f"probability (needs {format_percent(self.confidence)})", "verdict"]
+        header = ["requirement", f"probability (needs {exact_percent(self.confidence)})", "verdict"]
         value = f"{format_number(self.mean)} {format_interval(self.lower, self.upper)}"
         notes = [
             f"{self.agent}'s {self.metric}: {value}, posterior mean; {plural(self.n_tasks, 'task')}",
@@ -410,7 +415,7 @@ def gate(
         max_missing=tolerated,
         if_missing=tuple(side for side, _ in shown),
         flags=flags,
-        note="; ".join(filter(None, [*notes, est.differences, est.judge_note])),
+        note="; ".join(filter(None, dict.fromkeys([*notes, est.differences, est.judge_note]))),
         **described(summarised(est, name, wanted, estimand), est, name, wanted, estimand),
     )
 
@@ -434,7 +439,7 @@ class _Question:
         met = est.prob_at_least(self.agent, self.bar, **question)
         flags = est.flags(self.agent, **question)
         doubts = _doubts(self.agent, flags)
-        asked, words = [(f"P({self.metric} ≥ {self.bar:g})", met, doubts)], ""
+        asked, words = [(f"P({self.metric} ≥ {self.bar:g})", met, doubts)], list[str]()
         if (other := self.baseline) is not None:
             text = f"P(at most {self.margin:g} below {other})" if self.margin else f"P(not below {other})"
             doubts = [*doubts, *_doubts(other, est.flags(other, **question))]
@@ -443,10 +448,11 @@ class _Question:
             flags = tuple(dict.fromkeys([*flags, *pair.flags(self.metric, self.estimand)]))
             if not doubts and "not_converged" in flags:
                 doubts = _doubts(other, ("not_converged",))
-            words = task_words(pair.common, pair.counts.different_tasks, f"only one of {self.agent} and {other}")
+            left_out = task_words(pair.common, pair.counts.different_tasks, f"only one of {self.agent} and {other}")
+            words = [left_out, *pair.notes(self.estimand)]
             asked.append((text, float(np.mean(own - theirs >= -self.margin)), doubts))
         verdicts = [Requirement(text, p, "inconclusive" if why else ruling(p, self.required)) for text, p, why in asked]
-        return verdicts, list(dict.fromkeys([*doubts, words])), flags
+        return verdicts, [*doubts, *words], flags
 
     def if_missing(self, est: Estimate, up: bool, which: MissingTrials) -> tuple[IfMissing, list[Requirement]]:
         """The answer with the agent's missing trials passed (or failed) and the baseline's the other way round."""

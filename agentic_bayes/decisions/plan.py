@@ -333,8 +333,13 @@ class _Aim:
         assert self.target is not None
         if self.goal == "width":
             return design.width <= self.target * (1 + NEAR / 2)
-        error = math.sqrt(self.target * (1 - self.target) / self.simulations)
-        return bool(getattr(design, self.goal) >= self.target - error)
+        return bool(getattr(design, self.goal) >= self.target - self.error)
+
+    @property
+    def error(self) -> float:
+        """The standard error of a simulated probability."""
+        power = self.target or 0.5
+        return math.sqrt(power * (1 - power) / self.simulations)
 
     def best(self, designs: Iterable[Design]) -> Design | None:
         """The cheapest design that reaches the target, or the one with the narrowest interval within the budget."""
@@ -561,11 +566,10 @@ def _note(
 ) -> str:
     parts = []
     if aim.goal == "detected":
-        power, size = aim.target or 0.5, aim.simulations
-        parts.append(
-            f"both agents on the same tasks, on which their chances correlate {shared:g} (shared=…); "
-            f"the probability has a simulation error of {math.sqrt(power * (1 - power) / size):.2g}"
-        )
+        parts.append(f"both agents on the same tasks, on which their chances correlate {shared:g} (shared=…)")
+    if aim.goal != "width":
+        near = "" if aim.target is None else f": a design that comes so close to {aim.target:g} counts"
+        parts.append(f"the probability has a simulation error of {aim.error:.2g}{near}")
     if known.trials.size:
         parts.append(f"added to the {plural(known.trials.size, 'task')} already tried")
     if est is not None:

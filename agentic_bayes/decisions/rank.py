@@ -89,8 +89,8 @@ class Ranking(Decision):
 
     @property
     def rivals(self) -> dict[str, float]:
-        """The agents that are not told apart from the first: those that are better with a probability that `compare`
-        would leave undecided, at least (1 - ci_prob) / 2. Equal draws count for half.
+        """The agents that may still be better than the first: with a probability of at least (1 - ci_prob) / 2, up to
+        which an equal-tailed interval of the difference excludes 0. Equal draws count for half.
         """
         best = self._alike[self._agents.index(self.rows[0]["agent"])]
         leaders = [self._draws[:, [j]] for j in np.flatnonzero(self._alike == best)]

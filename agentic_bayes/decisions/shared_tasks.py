@@ -6,7 +6,7 @@ than its equal. So the same method with the same priors is fitted to the shared 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -26,6 +26,7 @@ from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.missing import TrialCounts
 
 TaskSets = Literal["shared", "own"]
+FEW_SHARED = 15  # shared tasks below which a comparison says so
 FEWEST = 2  # shared tasks on which agents that tried different ones are compared
 MOST_NAMED = 3  # agents that a refusal names
 MOST_ALIKE = 100  # pairs of agents with the same counts, beyond which only the two compared enter
@@ -52,6 +53,8 @@ class SharedTasks:
         found, count = cls(shared, different, tasks), int(shared.sum())
         if found.n_left_out and count < FEWEST:
             names = [counts.agents[i] for i in agents]
+            if unscored := [repr(name) for name, own in zip(names, scored, strict=True) if not own.any()]:
+                raise EstimateError(f"nothing of {' and '.join(unscored)} was scored, so there is nothing to compare")
             who = " and ".join(map(repr, names)) if len(names) <= MOST_NAMED else f"the {len(names)} agents"
             raise EstimateError(
                 f"{who} share {plural(count, 'task')}, too few to compare them on the same tasks: tasks='own' (on the "
@@ -163,6 +166,11 @@ class TwoAgents:
         return crossed and self.common.n_shared > 0 and not self.own
 
     @property
+    def estimates(self) -> list[Estimate]:
+        """The estimates that hold the two: one, or two."""
+        return [side.est for side in (self.first, *([] if self.together else [self.second]))]
+
+    @property
     def own(self) -> bool:
         """Whether the two tried different tasks and are compared on these."""
         return self.common.tasks == "own" and self.counts.different_tasks
@@ -200,6 +208,23 @@ class TwoAgents:
             np.concatenate([of(first, one) for one, _ in names]),
             np.concatenate([of(second, other) for _, other in names]),
         )
+
+    def notes(self, estimand: Estimand) -> Iterator[str]:
+        """What a reader must know of the way in which the two are compared."""
+        first, second, shared = self.first, self.second, self.common.n_shared
+        if self.own:
+            yield ASSUMED
+            own, other = self.counts.scored.sum(axis=1)
+            if estimand == "tasks":
+                yield f"the observed tasks are not the same: {own:,} and {other:,}, {shared:,} of them shared"
+        if self.paired and shared < FEW_SHARED:
+            yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
+        if not self.together and shared:
+            yield "two separate estimates are not paired by task; estimate(combine_outcomes(…)) would pair them"
+        elif not (self.paired or self.own) and shared:
+            yield f"they share {plural(shared, 'task')}, which {first.fit.method.name} does not pair"
+        yield from dict.fromkeys(side.fit.note for side in (first, second) if side.fit is not side.est)
+        yield from (est.differences for est in self.estimates)
 
     def flags(self, metric: Metric, estimand: Estimand) -> tuple[str, ...]:
         """What makes the numbers of either doubtful, and whether the two tried different tasks."""

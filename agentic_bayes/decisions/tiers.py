@@ -35,7 +35,7 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import Distribution
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_number, indicator_words, json_ready, one_line
+from agentic_bayes.formatting import Metric, format_number, format_share, indicator_words, json_ready, one_line
 from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.result_table import Table, Tabular
 
@@ -88,8 +88,14 @@ class TierProbabilities(Tabular, Mapping[str, float]):
         return len(self.probabilities)
 
     def __str__(self) -> str:
-        tiers = ", ".join(f"{tier} {format_number(p)}" for tier, p in self.probabilities.items())
+        tiers = ", ".join(map(" ".join, self._shown))
         return f"{tiers}; {self._missing}" if self._missing else tiers
+
+    @property
+    def _shown(self) -> list[list[str]]:
+        """Each tier with its probability; that of an estimate can say neither never nor always."""
+        known = TIERS["paper"][1:2] if self.trials is not None else TIERS[self.name]  # which no estimate reaches
+        return [[tier, (format_number if tier in known else format_share)(p)] for tier, p in self.probabilities.items()]
 
     @property
     def _missing(self) -> str:
@@ -101,9 +107,9 @@ class TierProbabilities(Tabular, Mapping[str, float]):
 
     def table(self) -> Table:
         """One row per tier, best first."""
-        rows = [[tier, format_number(p)] for tier, p in self.probabilities.items()]
         notes = [f"by the {self.name} table", self.about, self._missing]
-        return Table(title=f"Tier: {self.most_probable}", header=["tier", "probability"], rows=rows, notes=notes)
+        title = f"Most probable tier: {self.most_probable} ({dict(self._shown)[self.most_probable]})"
+        return Table(title=title, header=["tier", "probability"], rows=self._shown, notes=notes)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per tier, best first.

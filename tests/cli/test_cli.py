@@ -840,7 +840,7 @@ def test_compare_with_a_value(run, singles):
     done = run("compare", singles, "--agent", "good", "--baseline", "0.7")
     assert done.code == 0
     said = " ".join(done.out.split())
-    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) = >99.9 %, +18 points")
+    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) >99.9 %, +18 points")
     assert "for comparison, " in done.out
     assert_refused(run("compare", singles, "--agent", "good", "--baseline", "7"), "must be a number in [0, 1], got 7.0")
 
@@ -1588,7 +1588,7 @@ def test_errored_trials_as_failures_settle_what_a_run_must_reach(run, suite, tmp
 def test_what_is_wrong_is_said_before_a_trial_is_paid_for(run, suite, tmp_path):
     """Gates, k, agents: checked first."""
     for arguments, message in (
-        (("--gate", "pass^3>=0.7@2"), "the gate's confidence must lie strictly between 0 and 1, got 2"),
+        (("--gate", "pass^3>=0.7@0.4"), "confidence must be in (0.5, 1), otherwise a gate could pass and fail at once"),
         (("--gate", "pass^99999999>=0.5"), "k must be at most 1,000,000"),
         (("--k", "0"), "must be an integer ≥ 1"),
     ):

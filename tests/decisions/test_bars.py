@@ -16,6 +16,11 @@ def test_a_gate_in_one_word():
             GateBar.parse(text)
 
 
+def test_a_rate_just_below_the_bar_does_not_look_like_it():
+    """8,999 of 10,000 are not .9."""
+    assert rule_on_pass_rate(8999, 1001, 0, 0.9).sentence == "pass rate 0.8999 below 0.9"
+
+
 @pytest.mark.parametrize(
     ("passed", "failed", "pending", "at_least", "verdict"),
     [

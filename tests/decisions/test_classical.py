@@ -40,7 +40,11 @@ def test_single_trials_give_mcnemars_exact_test():
     v1 = [(1, 1)] * 12 + [(0, 1)] * 10 + [(1, 1)] * 3 + [(0, 1)] * 5
     v2 = [(1, 1)] * 12 + [(1, 1)] * 10 + [(0, 1)] * 3 + [(0, 1)] * 5
     found = against_agent(of(v1=v1, v2=v2), 1, 0, Metric("pass^1"), 0.95)
-    assert (found.name, found.n_tasks, found.note) == ("McNemar", 30, "10 won, 3 lost")
+    assert (found.name, found.n_tasks, found.note) == (
+        "McNemar",
+        30,
+        "10 passed by the agent only, 3 by the baseline only",
+    )
     assert found.p_value == pytest.approx(stats.binomtest(10, 13).pvalue)
     assert found.difference == pytest.approx(7 / 30)
     # Agresti and Min: Wald's interval with half an observation more in each cell

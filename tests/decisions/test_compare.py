@@ -14,7 +14,7 @@ from scipy import integrate, stats
 from strategies import reduced
 
 from agentic_bayes.decisions.classical import ClassicalTest
-from agentic_bayes.decisions.compare import Comparison, Ratio, compare
+from agentic_bayes.decisions.compare import Comparison, Ratio, TaskDifference, compare
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Hierarchical
@@ -160,14 +160,14 @@ class TestVerdict:
     @pytest.mark.parametrize(
         ("numbers", "beginning"),
         [
-            ({"lower": 0.001}, "new is better than old: "),
-            ({"upper": -0.001}, "new is worse than old: "),
-            ({"prob_rope": 0.96}, "new and old are equivalent within ±2 points: "),
-            ({}, "Undecided: "),
+            ({"lower": 0.001}, "new is better than old: P(new better on pass^3) = 80 %, "),
+            ({"upper": -0.001}, "new is worse than old: P(new better on pass^3) = 80 %, "),
+            ({"prob_rope": 0.96}, "new and old are equivalent within ±2 points: P(within ±2 points) = 96 %, "),
+            ({"prob_better": 1.0}, "Undecided: P(new better on pass^3) >99.9 %, "),
         ],
     )
     def test_the_sentence_follows_the_verdict(self, numbers, beginning):
-        """Only the verdict "better" makes the sentence say "is better"."""
+        """Only the verdict "better" makes the sentence say "is better"; the probability is the one it rests on."""
         sentence = str(made(**numbers))
         assert sentence.startswith(beginning)
         assert ("is better" in sentence) == (made(**numbers).verdict == "better")
@@ -179,6 +179,15 @@ class TestVerdict:
             "Undecided: P(new better on pass^3) = 80 %, +10 points, 90 % interval −10 to +30 "
             "(new tasks; 12 tasks both attempted)"
         )
+
+    def test_numbers_do_not_contradict_the_verdict(self):
+        """An end that decides is not shown as 0, and what no draw showed is neither certain nor impossible."""
+        sure = TaskDifference("refund", -0.5, -0.9, -0.2, 0.0, 0, 4, 4, 4)
+        found = made(lower=0.0003, upper=0.0019, expected_loss=0.0, tasks=(sure,))
+        assert "new is better than old: " in str(found)
+        assert "interval +0.03 to +0.2 (" in str(found)
+        assert found.drivers() == "new lost 1 task: refund (>0.999)"
+        assert ["expected loss of choosing new", "<0.001", ""] in found.table().rows
 
     def test_the_basis_holds_what_was_estimated(self):
         """Method, unit, indicator, estimand and the kind of interval stand apart from the answer."""
@@ -282,6 +291,8 @@ class TestWhatIsCompared:
         assert "no_data" in own_tasks(est, "v2", baseline="v1").flags
         with pytest.raises(EstimateError, match="agent 'v1' has no scored trial"):
             own_tasks(est, "v2", baseline="v1", estimand="tasks")
+        with pytest.raises(EstimateError, match="nothing of 'v1' was scored, so there is nothing to compare"):
+            compare(est, "v2", baseline="v1")
 
 
 @pytest.fixture(scope="module")
@@ -481,7 +492,7 @@ class TestAgainstAValue:
         sure = Hierarchical(mu=stats.beta(60, 1), pool_agents=False)
         found = compare(estimate(counts({"v1": [(0, 0, 2)] * 4}), sure), baseline=0.3)
         assert found.lower > 0
-        assert str(found).startswith("Undecided, since an agent has no scored trials: P(v1's pass^1 above 0.300) = >99")
+        assert str(found).startswith("Undecided, since an agent has no scored trials: P(v1's pass^1 above 0.300) >99")
 
     def test_an_exact_posterior_that_rounds_to_1_is_never_above_it(self):
         """One pass of one trial under Beta(.5, .5): some draws of pass@9 are 1 to the last bit, and P(above 1) is 0."""
@@ -494,7 +505,7 @@ class TestAgainstAValue:
         """The words are about a value, not about another agent, and the verdict is one of the four."""
         sure = fit_two(ENGINES[0])
         assert str(compare(sure, "v2", baseline=0.2)).startswith(
-            "v2 is better than 0.200: P(v2's pass^1 above 0.200) = >99.9 %, "
+            "v2 is better than 0.200: P(v2's pass^1 above 0.200) >99.9 %, "
         )
         assert str(compare(sure, "v2", baseline=1.0)).startswith("v2 is worse than 1.000: ")
         assert compare(pooled((14, 20), (199, 200)), "v2", baseline=0.99, rope=0.05).verdict == "equivalent"
@@ -530,7 +541,8 @@ class TestRatios:
         """Where everything failed the ratio is a finite number, and it is printed."""
         found = own_tasks(pooled((0, 50), (50, 50)), "v2", baseline="v1", metric="pass^50")
         assert 0 < found.ratio.lower < found.ratio.upper < math.inf
-        assert ">1e6" in str(found.ratio)
+        assert ">1,000,000" in str(found.ratio)
+        assert str(Ratio(1470.2, 0.00001, 3.27e5)) == "1,470 [<0.001, 327,000]"
 
 
 class TestTasksThatDrive:

@@ -92,7 +92,7 @@ class TestTheVerdict:
         """Clear data are clear, others are not forced."""
         found = gate(single_trials(passed, failed), at_least=0.8)
         assert found.verdict == verdict
-        assert str(found).startswith(f"{verdict}: P(pass^1 ≥ 0.8) = ")
+        assert str(found).startswith(f"{verdict}: P(pass^1 ≥ 0.8) ")
 
     def test_more_is_required(self):
         """A stricter gate decides less."""
@@ -134,8 +134,9 @@ class TestTheBaseline:
         alone, against = gate(est, "new", at_least=0.6), gate(est, "new", at_least=0.6, baseline="old", margin=0.05)
         assert (alone.verdict, against.verdict) == ("pass", "fail")
         assert [one.verdict for one in against.requirements] == ["pass", "fail"]
-        assert "; P(at most 0.05 below old) = " in str(against)
+        assert "; P(at most 0.05 below old) <0.1 % (needs" in str(against)
         assert gate(est, "new", at_least=0.6, baseline="old", margin=0.6).verdict == "pass"
+        assert "(needs 97.5 %)" in str(gate(est, "new", at_least=0.6, confidence=0.975))
 
     def test_the_drop_is_the_posterior_of_the_difference(self):
         """P(new - old ≥ -margin) over the draws by which they are compared."""

@@ -99,6 +99,8 @@ def test_the_baselines_missing_trials_count_too():
     assert (bar.verdict, drop.verdict, found.verdict) == ("pass", "inconclusive", "inconclusive")
     assert found.baseline_trials.unscored == 2 * tasks
     assert "40 of 80 trials unscored (v1)" in str(found)
+    assert "with missing trials of v2 counted as failed and those of v1 as passed the gate is inconc" in str(found)
+    assert "they share 20 tasks, which hierarchical does not pair" in found.note
 
 
 def third_crashed():
@@ -125,7 +127,7 @@ class TestABandInComparisons:
                 again.lower,
                 again.upper,
             )
-        assert "with errored trials counted as failed: " in str(found)
+        assert "with errored trials of v2 counted as failed and those of v1 as passed: " in str(found)
         assert found.to_dict()["if_errored"][0]["assumed"] == "failed"
 
     def test_against_a_fixed_value(self):

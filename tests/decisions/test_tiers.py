@@ -179,7 +179,8 @@ class TestFromAnEstimate:
         found = classify(fit_two(ENGINES[0]), "v1")
         assert found.most_probable == "not ready"
         assert found["not ready"] > 0.98
-        assert str(found).startswith("production-ready ")
+        assert str(found).startswith("production-ready <0.001, functional but inconsistent 0.000, ")
+        assert found.table().title.startswith("Most probable tier: not ready (")
         assert "not ready 0.99" in str(found) or "not ready 1.000" in str(found) or "not ready >0.999" in str(found)
 
     def test_more_trials_move_the_probability(self):

@@ -303,7 +303,8 @@ class TestSeveralAgents:
         found = compare(est, "v2", baseline="v1")
         assert (found.pairing, found.method) == ("none", "hierarchical")
         assert "judge error estimated from 48 labels" in str(found)
-        assert "agents are not paired by task, and the frequentist test is uncorrected" in str(found)
+        assert "tasks, which hierarchical does not pair" in str(found)
+        assert "the tasks' counts and the frequentist test are as judged" in str(found)
         assert "judge error estimated from 48 labels" in gate(est, "v2", at_least=0.5).note
         with pytest.raises(InvalidArgument, match=r"plan does not simulate judge errors: give it est\.uncorrected"):
             plan(est, "v1", budget=10)

@@ -317,7 +317,7 @@ class TestManyAgents:
         assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
 
     def test_who_may_be_as_good_as_the_best_is_named(self, crowd):
-        """Rivals of the first are those that `compare` would not call worse, with the same probability."""
+        """Rivals of the first are better with a probability of 2.5 % or more, which is that of `superiority`."""
         ranking = rank(crowd, estimand="tasks")
         best, *others = (row["agent"] for row in ranking.rows)
         ahead = ranking.superiority()[best]
@@ -550,6 +550,8 @@ class TestNumbers:
         page = written(est, tmp_path)
         row = next(row for row in page.table("On these tasks") if row[:2] == ["pass^1", "v1"])
         assert (row[2:4], "nothing was scored" in row[-1]) == (["–", "–"], True)
+        assert "– (nothing was scored)" in page.words
+        assert "v1 would have passed 0 % or 100 % of its trials" in page.words
         assert "NaN" not in page.text
         assert "nan" not in page.words.lower().split()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,28 @@ def evidence():
 def est(evidence):
     """Counted at .65, a threshold between those of the slider."""
     return estimate(count_outcomes(evidence, threshold=0.65), "hierarchical", k=(1, 3))
+
+
+def test_a_gates_probability_is_written_alike_wherever_it_stands(est):
+    """5.4 % is not 5 % further down, since 95 % is what the gate needs."""
+    from agentic_bayes.reports.html.opening import _gate_words
+    from agentic_bayes.reports.html.verdict import _more_likely_below
+
+    doubtful = replace(gate(est, "v2", at_least=0.6), probability=0.0544)
+    assert "5.4 % sure" in _gate_words(doubtful)
+    assert "to miss this bar (94.6 %) than to reach it (5.4 %)" in _more_likely_below(doubtful)
+
+
+def test_what_to_type_next_asks_the_same_question(est, tmp_path):
+    """Unusual counting, methods and settings become options of the command, which then gives the answer of the page."""
+    unusual = estimate(est.outcomes, "hierarchical", ci_kind="hdi", random_seed=3)
+    page = write_report(unusual, tmp_path / "page.md", baseline=0.05, source="e.jsonl").read_text()
+    options = "--threshold 0.65 --ci-kind hdi --random-seed 3 --method hierarchical"
+    assert f"    agentic-bayes gate e.jsonl --agent v2 --metric pass^1 --at-least 0.7 {options}\n" in page
+    doubtful = write_report(est, tmp_path / "page.md", source="e.jsonl", at_least=0.6, confidence=0.999).read_text()
+    assert (
+        "    agentic-bayes plan e.jsonl --agent v2 --metric pass^1 --at-least 0.6 --confidence 0.999 --thr" in doubtful
+    )
 
 
 class TestThresholds:

@@ -11,7 +11,7 @@ from agentic_bayes.decisions.decision import Decision
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.many.ask import GroupAnswer, ask_groups, group_records, tidy
 from agentic_bayes.estimation.many.estimates import ManyEstimates
-from agentic_bayes.formatting import format_estimate, format_percent, plural
+from agentic_bayes.formatting import exact_percent, format_estimate, format_percent, plural
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ManyGates(Decision):
         if asked is not None:
             metric = asked["metric"]
             notes.append(
-                f"P({metric} ≥ {asked['at_least']:g}) must reach {format_percent(asked['confidence'])}; "
+                f"P({metric} ≥ {asked['at_least']:g}) must reach {exact_percent(asked['confidence'])}; "
                 f"estimand {asked['estimand']}"
             )
         header = [*self.split, *named, "verdict", "probability", metric, "flags"]

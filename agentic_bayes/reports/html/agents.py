@@ -102,8 +102,11 @@ def _rivals_words(ranking: Ranking) -> str:
     best, rivals = ranking.rows[0], ranking.rivals
     cut = format_percent((1 - best["ci_prob"]) / 2, 1)
     rest = len(ranking.rows) - 1 - len(rivals)
-    others = "All others are" if rivals else "All other agents are"
-    worse = f" {others} worse: better with a probability below {cut}." if rest else ""
+    worse = (
+        f" {'None of the others' if rivals else 'No other agent'} is better with a probability of {cut} or more."
+        if rest
+        else ""
+    )
     named = [f"{agent} ({format_percent(chance)})" for agent, chance in list(rivals.items())[:MOST_RIVALS]]
     more = f", and {len(rivals) - MOST_RIVALS:,} more" if len(rivals) > MOST_RIVALS else ""
     known = f"Could still be better than {best['agent']}, with this probability: {', '.join(named)}{more}."

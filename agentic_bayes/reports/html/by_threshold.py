@@ -92,10 +92,13 @@ def threshold_rows(est: Estimate, asked: ReportQuestion, evidence: Evidence | No
     cuts = sorted({*THRESHOLDS, own})
     try:
         fits = dict(estimates_at(evidence, cuts, fit, counting))
-        if fits[own] is not est:
-            return None
-        rows = tuple(_row(fits[cut], asked, est, cut) for cut in cuts)
     except (AgenticBayesError, KeyError):  # KeyError: other agents or tasks
+        return None
+    if fits[own] is not est:
+        return None
+    try:
+        rows = tuple(_row(fits[cut], asked, est, cut) for cut in cuts)
+    except AgenticBayesError:
         return None
     metrics = tuple(attempts_words(metric) for metric in _metrics(est, asked))
     agents = tuple(map(est.agent_index, shown_agents(est, asked)))
@@ -164,8 +167,14 @@ def _rates(fit: Estimate, asked: ReportQuestion) -> Rows:
     """The rows of a summary that the first screen has."""
     s, rows = fit.settings, dict[RowKey, dict[str, Any]]()
     for agent in shown_agents(fit, asked):
+        index = fit.agent_index(agent)
+        flags = "" if fit.counts.scored[index].any() else "no_data"
         for metric in _metrics(fit, asked):
-            stats = fit.posterior.stats(fit.agent_index(agent), asked.estimand, metric, s.ci_prob, s.ci_kind)
+            stats = fit.posterior.stats(index, asked.estimand, metric, s.ci_prob, s.ci_kind)
             numbers: dict[str, Any] = {name: float(getattr(stats, name)) for name in ("mean", "lower", "upper")}
-            rows[agent, asked.estimand, str(metric), main_estimator(fit)] = {**numbers, "note": stats.note}
+            rows[agent, asked.estimand, str(metric), main_estimator(fit)] = {
+                **numbers,
+                "note": stats.note,
+                "flags": flags,
+            }
     return rows

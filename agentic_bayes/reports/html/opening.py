@@ -16,6 +16,7 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
     brief_names,
+    exact_percent,
     format_number,
     format_percent,
     format_percent_range,
@@ -180,7 +181,7 @@ def _gate_words(gate: Gate) -> str:
     fails = gate.verdict == "fail"
     sure = shown_beside(1 - gate.probability if fails else gate.probability, gate.confidence)
     return (
-        f"Gate: be at least {format_percent(gate.confidence)} sure that its rate of {what} is at least "
+        f"Gate: be at least {exact_percent(gate.confidence)} sure that its rate of {what} is at least "
         f"{100 * gate.at_least:.4g} %. We are {sure} sure{' that it is not' if fails else ''}."
     )
 
@@ -213,11 +214,18 @@ def _sure(one: Comparison) -> str:
 def agent_words(est: Estimate, asked: ReportQuestion, agent: str, rows: Rows) -> str:
     """An agent's rate with its interval in words."""
     row = rows[agent, asked.estimand, asked.metric, main_estimator(est)]
-    if math.isnan(row["mean"]):
-        return f"{rate_words(asked.metric)} is not defined ({row['note'] or 'no number'})"
+    if why := _no_rate(row):
+        return f"{rate_words(asked.metric)} is not known ({why})"
     interval = format_percent_range(row["lower"], row["upper"])
     text = f"{format_percent(row['mean'])} {rate_words(asked.metric)}"
     return text if interval == "–" else f"{text}, {est.settings.ci_prob * 100:.4g} % interval {interval}"
+
+
+def _no_rate(row: Mapping[str, Any]) -> str:
+    """Why there is no rate, also where only a prior predicts one; or empty."""
+    if "no_data" in row["flags"]:
+        return "nothing was scored"
+    return (row["note"] or "not defined") if math.isnan(row["mean"]) else ""
 
 
 def main_estimator(est: Estimate) -> str:
@@ -242,9 +250,11 @@ def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows
     for agent in shown_agents(est, asked):
         row = rows[agent, asked.estimand, metric, main_estimator(est)]
         mean, lower, upper = (row[name] for name in ("mean", "lower", "upper"))
-        percent = f"– ({row['note'] or 'not defined'})" if math.isnan(mean) else format_percent(mean)
-        interval = "" if math.isnan(mean) else format_percent_range(lower, upper)
-        rates.append(AgentRate(est.agent_index(agent), percent, interval, interval_bar(mean, lower, upper)))
+        if why := _no_rate(row):
+            rates.append(AgentRate(est.agent_index(agent), f"– ({why})", "", None))
+            continue
+        shown = format_percent(mean), format_percent_range(lower, upper)
+        rates.append(AgentRate(est.agent_index(agent), *shown, interval_bar(mean, lower, upper)))
     s, gate = est.settings, asked.gate
     words = rate_words(metric)
     trials = int(est.counts.trials.max(initial=0))

@@ -44,7 +44,7 @@ from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
-from agentic_bayes.reports.html.verdict import pass_rule, worst_tasks
+from agentic_bayes.reports.html.verdict import counting_options, model_options, pass_rule, worst_tasks, written
 from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems
 from agentic_bayes.result_table import Table
 
@@ -59,7 +59,7 @@ TESTS_ALIKE = (
     "The test takes one difference per task and weighs all tasks alike; the model also weighs how often each task was "
     "tried, and how hard it is. Treat such a result as borderline."
 )
-LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts, too."
+LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts (as judged), too."
 
 
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
@@ -435,28 +435,13 @@ def without_option(est: Estimate) -> list[str]:
 
 def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: str) -> list[str]:
     """Commands that give these numbers again."""
-    s, attrs = est.settings, est.outcomes.attrs
-    file = shlex.quote(source)
+    s, file = est.settings, shlex.quote(source)
     fit = f"--method {est.method.name} --ci-prob {s.ci_prob!r} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
-    counting = ""
-    if attrs.get("source") == "evidence":
-        counting = f" --unit {attrs['unit']} --indicator {shlex.quote(str(attrs['indicator']))}"
-        if attrs["indicator"] in ("answer", "tools", "joint"):
-            counting += f" --threshold {attrs['threshold']} --tool-threshold {attrs['tool_threshold']}"
-        if attrs.get("errors", "unscored") != "unscored":
-            counting += f" --errors {attrs['errors']}"
-        if est.agents == ("all",):
-            counting += " --agents together"
     engine = "" if s.engine == "auto" else f" --engine {s.engine}"
     engine += " --inflate" if est.method == Hierarchical(inflate=True) else ""
-    if s.judge is not None and s.judge.calibration == "estimated":
-        engine += " --judge-labels LABELS.csv"
-    engine += "" if s.by is None else f" --by {shlex.quote(s.by)}"
-    if s.weights is not None:
-        shares = s.weights if isinstance(s.weights, str) else ",".join(f"{one}={w!r}" for one, w in s.weights.items())
-        engine += f" --weights {shlex.quote(shares)}"
     k = ",".join(map(str, ks))
-    lines = [f"agentic-bayes estimate {file}{counting} {fit}{engine} --k {k} -o results"]
+    how = f"{written(counting_options(est))} {fit}{engine}{model_options(est)}"
+    lines = [f"agentic-bayes estimate {file}{how} --k {k} -o results"]
     saved = "results/estimate.nc"
     for one in asked.comparisons[:1]:
         baseline = one.baseline if isinstance(one.baseline, str) else repr(one.baseline)

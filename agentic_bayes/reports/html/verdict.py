@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
-from agentic_bayes.decisions.gate import Gate
+from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
-from agentic_bayes.formatting import Metric, format_percent, format_points, indicator_words, plural, points_words
+from agentic_bayes.formatting import (
+    Metric,
+    exact_percent,
+    format_percent,
+    format_points_range,
+    indicator_words,
+    plural,
+    points_words,
+)
 from agentic_bayes.reports.html.opening import (
     PROBABLY,
     Rows,
@@ -29,6 +38,16 @@ from agentic_bayes.reports.html.tasks import sure_words
 
 MOST_NAMED = 3
 MOST_LISTED = 3  # agents that an answer goes through
+USUAL = {  # options of a command where they are not given
+    "--unit": "conversation",
+    "--indicator": "answer",
+    "--threshold": "0.7",
+    "--tool-threshold": "1.0",
+    "--ci-prob": "0.95",
+    "--ci-kind": "eti",
+    "--random-seed": "0",
+    "--confidence": "0.95",
+}
 MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
 
 
@@ -89,7 +108,7 @@ def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
         f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
         f"The difference is {points_words(one.mean, 'percentage point')}, "
-        f"{one.ci_prob * 100:.4g} % interval {format_points(one.lower)} to {format_points(one.upper)}"
+        f"{one.ci_prob * 100:.4g} % interval {format_points_range(one.lower, one.upper)}"
         f"{_rounding(est, one, rows)}.",
     ]
     most = int(est.counts.trials.max(initial=0))
@@ -147,8 +166,8 @@ def _share_if(est: Estimate, agent: str) -> str:
     passed, scored, missing = (
         int(counts[index].sum()) for counts in (est.counts.successes, est.counts.trials, est.counts.unscored)
     )
-    low, high = passed / (scored + missing), (passed + missing) / (scored + missing)
-    return f"{format_percent(low)} or {format_percent(high)}"
+    shares = passed / (scored + missing), (passed + missing) / (scored + missing)
+    return " or ".join(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares)
 
 
 def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
@@ -251,12 +270,56 @@ def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) ->
     line, command, options = _advice(est, asked, rows)
     if command:
         metric = asked.options if command == "gate" else f"--metric {asked.metric}"
+        options += _same_numbers(est) + (_same_model(est) if command == "gate" else "")
         command = f"agentic-bayes {command} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {metric} {options}"
     return Answer("What next?", (*lines, line), command)
 
 
+def counting_options(est: Estimate) -> dict[str, str]:
+    """Options of a command that count evidence as it was counted; empty where the data are counts."""
+    attrs = est.outcomes.attrs
+    if attrs.get("source") != "evidence":
+        return {}
+    options = {"--unit": str(attrs["unit"]), "--indicator": shlex.quote(str(attrs["indicator"]))}
+    if attrs["indicator"] in ("answer", "tools", "joint"):
+        options |= {"--threshold": str(attrs["threshold"]), "--tool-threshold": str(attrs["tool_threshold"])}
+    if attrs.get("errors", "unscored") != "unscored":
+        options["--errors"] = str(attrs["errors"])
+    return options | ({"--agents": "together"} if est.agents == ("all",) else {})
+
+
+def model_options(est: Estimate) -> str:
+    """Options of a command that allow for the judge's errors and for groups of tasks as the estimate does."""
+    s, options = est.settings, ""
+    if s.judge is not None and s.judge.calibration == "estimated":
+        options += " --judge-labels LABELS.csv"
+    options += "" if s.by is None else f" --by {shlex.quote(s.by)}"
+    if s.weights is not None:
+        shares = s.weights if isinstance(s.weights, str) else ",".join(f"{one}={w!r}" for one, w in s.weights.items())
+        options += f" --weights {shlex.quote(shares)}"
+    return options
+
+
+def written(options: Mapping[str, str]) -> str:
+    """Options of a command as text that follows it."""
+    return "".join(f" {name} {value}" for name, value in options.items())
+
+
+def _same_numbers(est: Estimate) -> str:
+    """The options without which a command would count, or show, other numbers than this estimate."""
+    s = est.settings
+    options = {"--ci-prob": repr(s.ci_prob), "--ci-kind": s.ci_kind, "--random-seed": str(s.random_seed)}
+    return written({n: v for n, v in (counting_options(est) | options).items() if USUAL.get(n) != v})
+
+
+def _same_model(est: Estimate) -> str:
+    """The options without which a command would fit another model."""
+    usual = "hierarchical" if est.settings.by else choose_method(est.counts, judge=est.settings.judge)[0].name
+    return ("" if est.method.name == usual else f" --method {est.method.name}") + model_options(est)
+
+
 def _more_likely_below(gate: Gate) -> str:
-    below, above = (format_percent(share) for share in (1 - gate.probability, gate.probability))
+    below, above = (shown_beside(share, gate.confidence) for share in (1 - gate.probability, gate.probability))
     return (
         f"It is more likely to miss this bar ({below}) than to reach it ({above}), so read the tasks that failed most "
         "and improve it. To settle this version: "
@@ -269,9 +332,11 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
     match asked.gate:
         case Gate(verdict="inconclusive") as gate:
             line = f"{more} the gate needs."
+            asked_of = {"--at-least": repr(gate.at_least), "--confidence": repr(gate.confidence)}
+            goal = written({name: value for name, value in asked_of.items() if USUAL.get(name) != value}).strip()
             if gate.probability < 0.5:
                 line = f"{_more_likely_below(gate)}{line[0].lower()}{line[1:]}"
-            return line, "plan", f"--at-least {gate.at_least!r}"
+            return line, "plan", goal
         case Gate(verdict="pass"):
             return "It clears this bar. Before you ship it, read the tasks that failed most.", "", ""
         case Gate(verdict="fail"):

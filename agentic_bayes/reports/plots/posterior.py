@@ -12,7 +12,7 @@ from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.distribution import Distribution, Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_estimate, format_interval, format_share
+from agentic_bayes.formatting import Metric, equals, format_estimate, format_interval, format_share
 from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
@@ -141,18 +141,12 @@ def _legend_text(
     """Mean and interval, the probabilities of bar and region, and what makes the numbers doubtful."""
     text = format_estimate(stats.mean, stats.lower, stats.upper)
     if ref_val is not None:
-        text += f", P(≥ {ref_val:g}) {_equals(one.at_least(ref_val))}"
+        text += f", P(≥ {ref_val:g}) {equals(format_share(one.at_least(ref_val)))}"
     if region is not None:
         separator = ", " if ref_val is None else "\n"
         inside = max(one.at_least(region[0]) - one.at_least(region[1]), 0.0)
-        text += f"{separator}P(region) {_equals(inside)}"
+        text += f"{separator}P(region) {equals(format_share(inside))}"
     return f"{text}\n({', '.join(flags)})" if flags else text
-
-
-def _equals(probability: float) -> str:
-    """A probability after its name: "= 0.120", or "<0.001" where it is that small."""
-    text = format_share(probability)
-    return text if text[0] in "<>" else f"= {text}"
 
 
 def _overlaid(
