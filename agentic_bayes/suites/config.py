@@ -27,6 +27,7 @@ from agentic_bayes.suites.declaration import AgentConfig, GraderConfig, SuiteCon
 from agentic_bayes.suites.secrets import errors_without, suite_secrets
 from agentic_bayes.suites.trial import SuiteTask
 from agentic_bayes.suites.yaml_text import FromVariables, YamlDocument, YamlPath, read_yaml
+from agentic_bayes.whole_files import replacing
 
 _SECRETS = frozenset({"api_key", "default_headers", "env", "headers", "password", "token"})
 _LocatedTask = tuple[TaskConfig, YamlDocument, YamlPath]  # a task, and where it was declared
@@ -363,5 +364,6 @@ def write_example_suite(folder: Path) -> list[Path]:
             raise InvalidArgument(f"{folder / name} exists already, and init overwrites nothing")
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        with replacing(str(folder / name)) as file:
+            file.write(text.encode())
     return [folder / name for name in texts]

@@ -11,6 +11,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 from xml.etree import ElementTree
 
@@ -331,9 +332,13 @@ def test_a_full_disk_stops_the_run_with_one_message(run, table, monkeypatch):
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    monkeypatch.setattr("os.fsync", full)
+    done = run("gate", table, "--agent", "v1", "--at-least", "0.5", "--junit", "j.xml", *UNPAIRED)
+    assert (done.code, done.err) == (1, "stopped: j.xml: No space left on device\n")
     monkeypatch.setattr("agentic_bayes.cli.estimate.show", full)
     done = run("estimate", table, *FAST)
-    assert (done.code, done.err) == (1, "stopped: No space left on device\n")
+    where = f"standard output, or {gettempdir()} for temporary files"
+    assert (done.code, done.err) == (1, f"stopped: {where}: No space left on device\n")
 
 
 def test_evidence_never_replaces_conversations(run, files):

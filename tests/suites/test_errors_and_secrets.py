@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from agentic_bayes.cli.app import app
 from agentic_bayes.errors import (
     AgentError,
+    AgenticBayesWarning,
     DoubtfulRecords,
     HookFailed,
     InvalidArgument,
@@ -210,6 +211,11 @@ def test_the_cache_answers_what_was_asked_before(make, tmp_path):
     suite = load_suite(path, environment={})
     asyncio.run(run_suite(plan_run(suite, suite.tasks, new=True)))
     assert asked() == 12
+    with closing(sqlite3.connect(tmp_path / "kept" / "replies.sqlite")) as cache, cache:
+        cache.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    with pytest.warns(AgenticBayesWarning, match=r"replies\.sqlite cannot be written.*: disk is full") as warned:
+        assert asyncio.run(run_suite(plan_run(suite, suite.tasks, new=True)))
+    assert (asked(), len(warned)) == (16, 1), "the run goes on, and one warning says why replies are not cached"
 
 
 @pytest.mark.parametrize("broken", ["\\0", "\\ud83d"], ids=["NUL", "half a pair"])
