@@ -269,6 +269,10 @@ def structured_objects(reply: Any, *, structured: bool) -> list[Any] | None:
         refusal = (getattr(message, "additional_kwargs", None) or {}).get("refusal")
         if refusal:
             raise ReplyError(f"the model refused: {short(refusal, 200)}")
+        if called := [*(calls or []), *(getattr(message, "invalid_tool_calls", None) or [])]:
+            raise ReplyError(
+                f"the reply calls {short(called[0].get('name'))} instead of giving an answer that can be read"
+            )
         problem = reply.get("parsing_error") if wrapped else None
         raise ReplyError(f"the reply is empty: {problem}" if problem else "the reply is empty")
     return None

@@ -17,7 +17,7 @@ import anyio
 
 from agentic_bayes.checks import check_count, check_number
 from agentic_bayes.errors import ReplyError, described
-from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused
+from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused, why_lost
 from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
 from agentic_bayes.evidence.row import SAID, EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
@@ -130,7 +130,7 @@ class RunCalls:
             grade = self.without_secrets(Unscored(f"unreadable reply: {error}"))
             self._lost = 0
         except Exception as error:
-            grade = self.without_secrets(Unscored(described(error)))
+            grade = self.without_secrets(Unscored(why_lost(error)))
             self._lost += not is_refused(error)
             if self._fail_fast is not None and self._lost >= self._fail_fast:
                 self.stop(f"stopped after {self._fail_fast} transport failures: {grade.reason}")
