@@ -20,6 +20,8 @@ from pydantic import BaseModel, ValidationError
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, SuiteError, did_you_mean
 from agentic_bayes.records.base import short
+from agentic_bayes.records.sources import files_in
+from agentic_bayes.records.survey import holds_conversations
 from agentic_bayes.records.wire.characters import NOT_TEXT, replaced
 from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.declared import without_secrets
@@ -172,6 +174,17 @@ def suites_in(folder: str | os.PathLike[str]) -> list[str]:
         with contextlib.suppress(OSError):  # what cannot be read is said of the files that are asked for
             text = file.read_text(encoding="utf-8", errors="replace")
             found += [str(file)] if all(key.search(text) for key in _SUITE_KEYS) else []
+    return found
+
+
+def conversations_beside(suite: Suite) -> tuple[list[str], list[str]]:
+    """Files in a suite's folder with conversations, and those with other JSON; its own files are neither."""
+    kept = (suite.folder / suite.config.output.dir, suite.folder / suite.config.cache.dir)
+    found: tuple[list[str], list[str]] = [], []
+    for name in files_in(suite.folder):
+        file = Path(name)
+        if file.name != SCHEMA_FILE and not any(file.is_relative_to(folder) for folder in kept):
+            found[not holds_conversations(name)].append(name)
     return found
 
 

@@ -320,7 +320,7 @@ def test_a_folder_that_may_not_be_written_to_is_refused_before_any_work(run, fil
     """Nothing is judged or fitted for results that have no place."""
     monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder).name != "closed")
     monkeypatch.setattr("agentic_bayes.cli.assess.judge_all", None)
-    monkeypatch.setattr("agentic_bayes.estimation.estimate.estimate", None)
+    monkeypatch.setattr("agentic_bayes.suites.inputs.estimate", None)
     (tmp_path / "closed").mkdir()
     for command in (("assess", *files, "-o", "closed/e.jsonl"), ("estimate", table, "-o", "closed/results/today")):
         assert_refused(run(*command), "--output must be in a folder that you can write to, ")
@@ -1471,10 +1471,25 @@ def suite(run, tmp_path):
     return tmp_path / "eval.yaml"
 
 
+def test_a_folder_with_a_suite_and_conversations_is_checked_as_both(run, suite, files, tmp_path):
+    """What holds something else is named, and what a run wrote is nobody's conversation."""
+    assert run("run").code == 0
+    Path("prices.json").write_text('{"tea": 3}')
+    done = run("validate", tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1\nnot checked, since")
+    assert "prices.json\n" in done.out
+    assert "valid: 6 conversations" in done.out
+    found = json.loads(run("validate", tmp_path, "--to", "json").out)
+    assert (found["suites"][0]["tasks"], found["conversations"]["agents"]) == (3, {"v1": 3, "v2": 3})
+    Path("bad.jsonl").write_text('{"session_id": "a"}\n')
+    assert_refused(run("validate", tmp_path), "bad.jsonl, line 1")
+
+
 def test_a_suite_is_written_checked_and_run(run, suite, tmp_path):
     """`init`, `validate`, `run --dry-run`, `run`, `list`, `show`: the example works offline, and its files say so."""
     assert "valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1" in run("validate", "eval.yaml").out
-    assert run("validate", tmp_path).out.startswith("valid: suite arithmetic, 3 tasks"), "its schema is no conversation"
+    assert run("validate", tmp_path).out == "valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1\n"
     assert "15 trials, 15 to run" in " ".join(run("run", "--dry-run").out.split())
     assert not (tmp_path / "results").exists()
     done = run("run")
