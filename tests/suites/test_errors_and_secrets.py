@@ -258,7 +258,9 @@ def test_a_secret_is_hidden_in_whatever_form_it_is_written(secret):
     as_json = json.dumps(secret)
     quoted = [secret, as_json, json.dumps(as_json), repr(secret), quote(secret), quote(secret, "")]
     encoded = [base64.b64encode(f"{'u' * n}{secret}{'v' * m}".encode()).decode() for n in range(4) for m in range(4)]
-    for text in (*quoted, *encoded):
+    wrapped = [base64.encodebytes(b"u" * 50 + secret.encode()).decode(), secret[:5] + "\n    " + secret[5:]]
+    other_case = [secret.upper(), secret.lower()] if secret.isascii() else []
+    for text in (*quoted, *encoded, *wrapped, *other_case, secret.encode().hex()):
         assert "${KEY}" in hide(f"({text})"), text
     assert len(secret) == 8 or hide(f"it is {secret[:9]}…") == "it is ${KEY}…"
     assert hide("it is not here…") == "it is not here…"

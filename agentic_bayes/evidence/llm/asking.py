@@ -124,7 +124,7 @@ class Asker:
 
     def _take(self, model: Any) -> None:
         """Note the model, its name, its parameters, and its keys and headers."""
-        self.model, self._secrets = model, secrets_in(vars(model))
+        self.model, self._secrets = model, secrets_in(model)
         self.model_name, self.parameters = models.model_name(model), models.parameters(model)
 
     def ready(self) -> None:
