@@ -96,6 +96,11 @@ def format_percent(value: float, digits: int = 0) -> str:
     return f"<{unit:g} %" if rounded <= 0 else f">{100 - unit:g} %"
 
 
+def equal_to(percent: str) -> str:
+    """What a probability in per cent is, after its name: "= 93 %", "> 99.9 %"."""
+    return f"{percent[0]} {percent[1:]}" if percent[0] in "<>" else f"= {percent}"
+
+
 def format_percent_range(lower: float, upper: float) -> str:
     """An interval of probabilities for people: "60 to 84 %"."""
     if math.isnan(lower) or math.isnan(upper):

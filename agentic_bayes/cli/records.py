@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from typer import Argument, Option, Typer
 
 from agentic_bayes.cli import options as opt
 from agentic_bayes.cli.output import say, say_json, show
+from agentic_bayes.errors import InvalidArgument
 
 commands = Typer()
 
@@ -125,6 +127,7 @@ def show_conversation(
     to: opt.To = None,
 ) -> None:
     """Show one conversation with its tool calls and scores, or a suite run; if there are several, list them."""
+    from agentic_bayes.checks import no_such_file
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.row import row_to_json
     from agentic_bayes.records.select import select
@@ -132,6 +135,9 @@ def show_conversation(
     from agentic_bayes.reports.transcript import transcript
     from agentic_bayes.suites.runner import find_run
 
+    for file in files:
+        if not Path(file).exists() and not has_magic(file) and find_run(file) is None:
+            raise InvalidArgument(f"{no_such_file(Path(file))}, and no run has this id")
     runs = [run for file in files if (run := find_run(file)) is not None]
     if runs:
         from agentic_bayes.cli.suite import show_runs

@@ -34,6 +34,7 @@ from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    equal_to,
     format_interval,
     format_number,
     format_percent,
@@ -230,10 +231,8 @@ class Comparison(Decision):
         """
         if self._why_undecided:
             return "undecided"
-        if self.lower > 0:
-            return "better"
-        if self.upper < 0:
-            return "worse"
+        if self.lower > 0 or self.upper < 0:
+            return "better" if self.lower > 0 else "worse"
         return "equivalent" if self.prob_rope >= EQUIVALENT else "undecided"
 
     @property
@@ -295,7 +294,7 @@ class Comparison(Decision):
         else:
             what, tasks = f"{self.agent}'s {self.metric} above {shown(self.baseline)}", plural(self.n_tasks, "task")
         return (
-            f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {points_words(self.mean)}, "
+            f"{self.headline}: P({what}) {equal_to(format_percent(self.prob_better))}, {points_words(self.mean)}, "
             f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
             f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
             f"{''.join(f'; {one}' for one in self.if_errored)}{remarks(self.note, self.flags)}"

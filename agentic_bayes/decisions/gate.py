@@ -21,6 +21,7 @@ from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    equal_to,
     format_estimate,
     format_interval,
     format_number,
@@ -212,7 +213,8 @@ class Gate(Decision):
         return f"not passed, not enough evidence ({sure} sure; {format_percent(self.confidence)} needed)"
 
     def __str__(self) -> str:
-        asked = "; ".join(f"{one.text} = {shown_beside(one.probability, self.confidence)}" for one in self.requirements)
+        shown = {one.text: shown_beside(one.probability, self.confidence) for one in self.requirements}
+        asked = "; ".join(f"{text} {equal_to(percent)}" for text, percent in shown.items())
         where = "on new tasks" if self.estimand == "population" else "on these tasks"
         return (
             f"{self.verdict}: {asked} (needs {format_percent(self.confidence)}) for {self.agent} {where}; "

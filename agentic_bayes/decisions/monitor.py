@@ -44,6 +44,7 @@ from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import (
     Metric,
+    equal_to,
     format_interval,
     format_number,
     format_percent,
@@ -125,7 +126,7 @@ class Look(Decision):
         rule, asked = self.rule, ""
         if rule.at_least is not None:
             asked = (
-                f"P({rule.metric} ≥ {rule.at_least:g}) = {shown_beside(self.probability, rule.required)} for "
+                f"P({rule.metric} ≥ {rule.at_least:g}) {equal_to(shown_beside(self.probability, rule.required))} for "
                 f"{self.agent} on new tasks (needs {format_percent(rule.required, 2)} at every look); "
             )
         return (
