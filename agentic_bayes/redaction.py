@@ -175,7 +175,7 @@ def _secret_values(value: Any, where: str, depth: int) -> Iterator[tuple[str, ob
         yield from _secret_values(fields, "", depth - 1)
 
 
-def _pairs(headers: object) -> list[tuple[str, str]]:
+def _pairs(headers: Any) -> list[tuple[str, str]]:
     """Headers in a mapping of any kind, or in a list of pairs."""
     items = headers.items() if isinstance(headers, Mapping) else headers
     if not isinstance(headers, (Mapping, list, tuple)) or not all(len(pair) == 2 for pair in items):

@@ -265,6 +265,18 @@ def test_a_damaged_page_is_one_clear_error_and_the_rest_is_saved(tmp_path):
         repair_store(path)
 
 
+def test_a_full_disk_ends_clear_and_repair_with_the_file_and_the_cause(tmp_path, small_files):
+    """What was there stays, and no half of a repaired store is left."""
+    path = filled(tmp_path / "s.db", 200)
+    with small_files(40_000):
+        with Store(path) as store, pytest.raises(OSError, match=r"cannot be written: .*s\.db'"):
+            store.clear()
+        with pytest.raises(OSError, match=r"cannot be written: .*s\.db\.repaired'"):
+            repair_store(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["s.db"]
+    assert check_store(path).judgements == 200
+
+
 def test_a_damaged_store_is_refused_before_anything_is_asked(tmp_path):
     """The run costs nothing, and the message says what to do."""
     path = filled(tmp_path / "s.db", 200)
