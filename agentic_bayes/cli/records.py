@@ -36,7 +36,7 @@ def validate(
     from agentic_bayes.suites.config import conversations_beside, is_suite_file, load_suite, suites_in
     from agentic_bayes.suites.runner import check_suite
 
-    suites, conversations, others = [], list[str](), list[str]()
+    suites, conversations, others = list[Any](), list[str](), list[str]()
     for file in files:
         folder = Path(file).is_dir()
         found = suites_in(file) if folder else [file] * is_suite_file(file)

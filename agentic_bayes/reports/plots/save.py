@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
@@ -83,7 +83,7 @@ def _save(path: Path, draw: Callable[..., Axes], size: Callable[[Axes], tuple[fl
 
 def _write(figure: Figure, path: Path) -> None:
     with replacing(str(path)) as file:
-        figure.savefig(file, dpi=DPI, format=path.suffix.removeprefix("."))
+        figure.savefig(cast("IO[bytes]", file), dpi=DPI, format=path.suffix.removeprefix("."))
 
 
 def _save_per_agent(path: Path, draw: Callable[..., Axes], agents: Sequence[str], size: tuple[float, float]) -> None:
