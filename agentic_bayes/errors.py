@@ -230,7 +230,7 @@ def _system_error(error: BaseException) -> BaseException | None:
 
     kinds = (ConnectionError, ssl.SSLError, socket.gaierror)
     waits = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
-    transport = {"TransportError", "TooManyRedirects", "InvalidURL"}  # of httpx; by name, since it is slow to import
+    transport = {"RequestError", "InvalidURL"}  # of httpx; by name, since it is slow to import
     found: BaseException | None = None
     seen = set[int]()
     link: BaseException | None = error

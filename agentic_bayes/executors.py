@@ -113,10 +113,14 @@ class Workers:
         with contextlib.suppress(InvalidStateError):  # nobody waits for it any more
             if theirs.cancelled():
                 ours.set_exception(ExecutorError(_CANCELLED))
-            elif (error := theirs.exception()) is None:
-                ours.set_result(theirs.result())
+            elif (broken := theirs.exception()) is not None:
+                ours.set_exception(_seen_here(broken))
             else:
-                ours.set_exception(_seen_here(error))
+                value, error = theirs.result()
+                if error is None:
+                    ours.set_result(value)
+                else:
+                    ours.set_exception(error)
 
     def _watch(self) -> None:
         """End all calls when the cluster is gone: it would let them wait for ever."""
@@ -220,16 +224,19 @@ def _begin() -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
-def _call(function: bytes, *arguments: Any) -> Any:
-    """In a worker process: call a `packed` function."""
+def _call(function: bytes, *arguments: Any) -> tuple[Any, Exception | None]:
+    """In a worker process: call a `packed` function; its result, or its error.
+
+    The error is returned, not raised: Dask's workers would log it, and what was sent to them, keys included.
+    """
     try:
-        return _unpacked(function)(*arguments)
+        return _unpacked(function)(*arguments), None
     except Exception as error:
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:  # an error that cannot travel still has a reason
-            raise ExecutorError(described(error)) from None
-        raise
+            return None, ExecutorError(described(error))
+        return None, error
 
 
 @functools.lru_cache(maxsize=4)

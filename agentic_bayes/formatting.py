@@ -141,8 +141,8 @@ def format_points_range(lower: float, upper: float) -> str:
 
 
 def equals(text: str) -> str:
-    """A number as text, to follow what it is equal to: "= 0.042", or "<0.001" where the text has a sign of its own."""
-    return text if text.startswith(("<", ">")) else f"= {text}"
+    """A number as text, to follow what it is equal to: "= 0.042", or "< 0.001" where the text has a sign of its own."""
+    return f"{text[0]} {text[1:]}" if text[0] in "<>" else f"= {text}"
 
 
 def points_words(value: float, unit: str = "point") -> str:

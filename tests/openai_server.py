@@ -103,7 +103,7 @@ class ChatServer:
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its reply; whether the connection stays open."""
         head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"(?i)content-length: *(\d+)", head)[1])  # type: ignore[index]
+        length = int((re.search(rb"(?i)content-length: *(\d+)", head) or [0, 0])[1])
         request = Request(len(self.requests), time.monotonic(), json.loads(await reader.readexactly(length)))
         self.requests.append(request)
         self.running += 1

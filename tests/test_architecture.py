@@ -24,10 +24,10 @@ PACKAGE = ROOT / "agentic_bayes"
 HEAVY = ("pymc", "nutpie", "arviz", "matplotlib", "langchain_core", "pandas", "xarray", "scipy")
 
 # stage → what it may import beside itself, as the table in DESIGN says
-GROUND = {"errors", "checks", "executors", "formatting", "redaction", "result_table", "numerics"}
+GROUND = {"errors", "checks", "executors", "formatting", "redaction", "result_table", "numerics", "whole_files"}
 UPSTREAM: dict[str, set[str]] = {"errors": set(), "redaction": set(), "executors": {"errors"}}
 UPSTREAM |= {"checks": {"errors"}, "formatting": {"errors", "checks"}, "numerics": {"errors", "checks"}}
-UPSTREAM["result_table"] = {"formatting"}
+UPSTREAM |= {"result_table": {"formatting"}, "whole_files": {"checks"}}
 UPSTREAM["records"] = GROUND
 UPSTREAM["evidence"] = GROUND | {"records"}
 UPSTREAM["outcomes"] = GROUND | {"evidence"}
@@ -190,6 +190,19 @@ def prints_in_cli_only(source: Source) -> Iterator[str]:
     for node, _ in nodes(source):
         if isinstance(node, ast.Name) and node.id == "print" and source.name.split(".")[0] != "cli":
             yield f"{source.name}:{node.lineno} prints"
+
+
+def files_written_whole(source: Source) -> Iterator[str]:
+    """A file is written by `replacing`, so that a full disk leaves no half of one and the error names it."""
+    for node, _ in nodes(source):
+        if not isinstance(node, ast.Call) or source.name == "whole_files":
+            continue
+        name, arguments = called(node), [ast.unparse(argument) for argument in node.args]
+        modes = {text for text in arguments if re.fullmatch("'[wx]b?'", text)}
+        if name in ("write_text", "write_bytes", "to_csv", "mkstemp") and not (name == "to_csv" and not arguments):
+            yield f"{source.name}:{node.lineno} writes a file by {name}"
+        if (name == "open" and modes) or (name in ("savefig", "to_netcdf") and "path" in arguments[0]):
+            yield f"{source.name}:{node.lineno} writes a file by {name}"
 
 
 def no_global_logging(source: Source) -> Iterator[str]:
@@ -357,6 +370,11 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("cli", "def f():\n    from agentic_bayes.outcomes.count import count_outcomes, _cells"),
     ],
     prints_in_cli_only: [("outcomes", "def f():\n    print(1)"), ("reports.tables", "show = print")],
+    files_written_whole: [
+        ("cli.decide", "def f(junit):\n    junit.write_text('<xml/>')"),
+        ("reports.tables", "def f(path):\n    with open(path, 'w') as file:\n        file.write('')"),
+        ("reports.plots.save", "def f(figure, path):\n    figure.savefig(path, dpi=9)"),
+    ],
     no_global_logging: [
         ("gaussia.agentic", "import logging\nlogging.basicConfig()"),
         ("cli", "from logging import basicConfig"),

@@ -134,8 +134,18 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_judged():
 
 
 def test_errors_travel_with_their_reasons():
-    """The function's own error as it was, one that cannot travel as its text, another version, an unknown class."""
-    with ThreadPoolExecutor(1) as threads, Workers(threads) as workers:
+    """The function's own error as it was, one that cannot travel as its text, another version, an unknown class.
+
+    None is an error of the executor: Dask's workers write those to their logs, with what was sent to them.
+    """
+    seen = []
+
+    class Watched(ThreadPoolExecutor):
+        def submit(self, *call):
+            seen.append(super().submit(*call))
+            return seen[-1]
+
+    with Watched(1) as threads, Workers(threads) as workers:
 
         def error_of(content):
             return workers.submit(content).exception()
@@ -146,6 +156,7 @@ def test_errors_travel_with_their_reasons():
         assert "and 0.0.1 calls them: install the same" in str(error_of(old))
         gone = packed(raise_local, "it").replace(b"raise_local", b"raise_loca2")
         assert "define it in a module that the workers can import" in str(error_of(gone))
+    assert [future.exception() for future in seen] == [None] * 4
     with pytest.raises(ExecutorError, match="accepts no calls"):
         workers.submit(old)
 

@@ -137,6 +137,7 @@ def gate(
     from agentic_bayes.decisions.gate import gate as judge_agent
     from agentic_bayes.reports.junit import junit_xml
     from agentic_bayes.suites.inputs import read_estimate
+    from agentic_bayes.whole_files import replacing
 
     question = ask.checked()
     check_probability(at_least, "at_least")
@@ -162,6 +163,7 @@ def gate(
     result = judge_agent(est, agent, **bars)
     code = exit_code(inconclusive_is if result.verdict == "inconclusive" else result.verdict)
     if junit is not None:
-        junit.write_text(junit_xml(result, excused=inconclusive_is == "pass"), encoding="utf-8")
+        with replacing(str(junit)) as stream:
+            stream.write(junit_xml(result, excused=inconclusive_is == "pass").encode())
     answer(result, str(result), to, est=est, exit_code=code)
     raise Exit(code)

@@ -8,16 +8,18 @@ import sys
 import warnings
 from collections.abc import Iterator
 from io import TextIOWrapper
+from tempfile import gettempdir
 
 from agentic_bayes.cli.output import complain
 from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, ExecutorError
+from agentic_bayes.whole_files import NO_ROOM
 
 EXIT_CODES = "Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate inconclusive."
 STOPPED = 1
 BAD_INPUT = 2
 # worst first; the last two are verdicts of a look
 VERDICTS = {"fail": 10, "inconclusive": 11, "continue": 11, "pass": 0, "narrow enough": 0}
-DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+DISK_TROUBLE = (*NO_ROOM, errno.EIO)
 
 
 def exit_code(*verdicts: str) -> int:
@@ -40,13 +42,14 @@ def errors_end_the_program() -> Iterator[None]:
             complain(f"error: {error}")
             sys.exit(STOPPED if isinstance(error, ExecutorError) else BAD_INPUT)
         except OSError as error:
-            if error.filename is not None:
-                complain(f"error: {error.filename}: {error.strerror}")
-                sys.exit(BAD_INPUT)
-            if error.errno not in DISK_TROUBLE:
+            if error.errno in DISK_TROUBLE:
+                where = error.filename or f"standard output, or {gettempdir()} for temporary files"
+                complain(f"stopped: {where}: {error.strerror}")
+                sys.exit(STOPPED)
+            if error.filename is None:
                 raise
-            complain(f"stopped: {error.strerror}")
-            sys.exit(STOPPED)
+            complain(f"error: {error.filename}: {error.strerror}")
+            sys.exit(BAD_INPUT)
         except KeyboardInterrupt:
             complain("stopped")
             sys.exit(STOPPED)

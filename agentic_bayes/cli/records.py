@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from typer import Argument, Option, Typer
 
 from agentic_bayes.cli import options as opt
 from agentic_bayes.cli.output import say, say_json, show
+from agentic_bayes.errors import InvalidArgument
 
 commands = Typer()
 
@@ -25,47 +27,46 @@ def validate(
     to: opt.To = None,
 ) -> None:
     """Validate conversation files or a suite (YAML): summarise them and list every problem."""
-    from agentic_bayes.suites.config import is_suite_file, suites_in
-
-    suites = [suites_in(file) if Path(file).is_dir() else [file] * is_suite_file(file) for file in files]
-    if all(suites):
-        _validate_suites([file for found in suites for file in found], to)
-        for folder in [file for file in files if to is None and Path(file).is_dir()]:
-            say(f"{folder} is the folder of a suite: conversations in it were not checked")
-        return
     from agentic_bayes.errors import RecordsError
+    from agentic_bayes.formatting import plural
     from agentic_bayes.records.read import SKIP
     from agentic_bayes.records.survey import survey
     from agentic_bayes.records.wire.options import ReadOptions
     from agentic_bayes.reports.record_tables import survey_lines, survey_tables
+    from agentic_bayes.suites.config import conversations_beside, is_suite_file, load_suite, suites_in
+    from agentic_bayes.suites.runner import check_suite
 
+    suites, conversations, others = list[Any](), list[str](), list[str]()
+    for file in files:
+        folder = Path(file).is_dir()
+        found = suites_in(file) if folder else [file] * is_suite_file(file)
+        suites += map(load_suite, found)
+        beside, aside = conversations_beside(suites[-1]) if folder and found else ([file] * (not found), [])
+        conversations += beside
+        others += aside
+    for suite in suites:
+        check_suite(suite, suite.tasks)
+        one = suite.overview()
+        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
+        if to != "json":
+            say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
+    if others and to != "json":
+        say(f"not checked, since they hold no conversations: {', '.join(map(str, others))}")
+    overviews = [suite.overview() for suite in suites]
+    if not conversations:
+        if to == "json":
+            say_json(overviews)
+        return
     format: Any = records.format
     options = ReadOptions(**records.options())
-    overview = survey(files, format=format, agent=records.agent, options=options, skip=records.skip_bad)
+    overview = survey(conversations, format=format, agent=records.agent, options=options, skip=records.skip_bad)
     if to == "json":
-        say_json(asdict(overview))
+        say_json({"suites": overviews, "conversations": asdict(overview)} if suites else asdict(overview))
     elif len(overview.files) > 1 or not overview.n_problems:  # for one bad file, its problems are enough
         show(*survey_tables(overview), lines=survey_lines(overview), to=to)
     if overview.n_problems:
         advice = SKIP if any(problem.where for problem in overview.problems) and not records.skip_bad else ""
         raise RecordsError(overview.problems, overview.n_problems, advice)
-
-
-def _validate_suites(files: list[str], to: str | None) -> None:
-    from agentic_bayes.formatting import plural
-    from agentic_bayes.suites.config import load_suite
-    from agentic_bayes.suites.runner import check_suite
-
-    suites = [load_suite(file) for file in files]
-    for suite in suites:
-        check_suite(suite, suite.tasks)
-    overviews = [suite.overview() for suite in suites]
-    if to == "json":
-        say_json(overviews)
-        return
-    for one in overviews:
-        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
-        say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
 
 
 @commands.command()
@@ -126,6 +127,7 @@ def show_conversation(
     to: opt.To = None,
 ) -> None:
     """Show one conversation with its tool calls and scores, or a suite run; if there are several, list them."""
+    from agentic_bayes.checks import no_such_file
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.row import row_to_json
     from agentic_bayes.records.select import select
@@ -133,6 +135,9 @@ def show_conversation(
     from agentic_bayes.reports.transcript import transcript
     from agentic_bayes.suites.runner import find_run
 
+    for file in files:
+        if not Path(file).exists() and not has_magic(file) and find_run(file) is None:
+            raise InvalidArgument(f"{no_such_file(Path(file))}, and no run has this id")
     runs = [run for file in files if (run := find_run(file)) is not None]
     if runs:
         from agentic_bayes.cli.suite import show_runs

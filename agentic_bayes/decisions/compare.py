@@ -228,10 +228,8 @@ class Comparison(Decision):
         """
         if self._why_undecided:
             return "undecided"
-        if self.lower > 0:
-            return "better"
-        if self.upper < 0:
-            return "worse"
+        if self.lower > 0 or self.upper < 0:
+            return "better" if self.lower > 0 else "worse"
         return "equivalent" if self.prob_rope >= EQUIVALENT else "undecided"
 
     @property

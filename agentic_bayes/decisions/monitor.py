@@ -22,7 +22,6 @@ from agentic_bayes.checks import (
     check_count,
     check_path,
     check_probability,
-    check_replaceable,
     check_seed,
     check_type,
     no_such_file,
@@ -55,6 +54,7 @@ from agentic_bayes.formatting import (
 )
 from agentic_bayes.outcomes.missing import TrialCounts, counted_as
 from agentic_bayes.result_table import Table, Tabular
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -297,14 +297,9 @@ class StoppingRule(Tabular):
         pathlib.Path
         """
         target = check_path(path)
-        check_replaceable(target)
         text = json.dumps(json_ready({"format": FORMAT, **asdict(self)}), indent=2, allow_nan=False)
-        beside = target.with_name(f".{target.name}.writing")
-        try:
-            beside.write_text(text + "\n", encoding="utf-8")
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
+        with replacing(str(target)) as file:
+            file.write(f"{text}\n".encode())
         return target
 
     @classmethod

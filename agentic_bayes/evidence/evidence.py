@@ -32,8 +32,8 @@ from agentic_bayes.evidence.score import NO_REFERENCE, Score
 from agentic_bayes.formatting import first_few, format_estimate, not_scored, plural
 from agentic_bayes.records.identity import FEWEST_UNTOLD, UNTOLD_TASKS
 from agentic_bayes.records.wire.strict_json import strict_json
-from agentic_bayes.records.write import replacing
 from agentic_bayes.result_table import Table, Tabular
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agentic_bayes.checks import check_count, check_flag, check_probability
 from agentic_bayes.errors import InvalidArgument, NothingScored, UnknownName
 from agentic_bayes.evidence.assess import assess
+from agentic_bayes.evidence.llm.calls import RUN
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score
 from agentic_bayes.evidence.tools.rubric import ToolRubric
@@ -158,7 +159,9 @@ class _LoggedJudge:
         if isawaitable(grade):
             grade = await grade
         value = f"{grade.value:.3f}" if isinstance(grade, Score) else "unscored"
-        _LOGGER.info("%s, turn %d: %s (%s)", conversation.session_id, position, value, grade.reason)
+        run = RUN.get()
+        reason = grade.reason if run is None else run.without_secrets(grade).reason
+        _LOGGER.info("%s, turn %d: %s (%s)", conversation.session_id, position, value, reason)
         return grade
 
 

@@ -18,7 +18,7 @@ from agentic_bayes.evidence.csv_text import csv_text
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow, place_name
 from agentic_bayes.records.base import short
-from agentic_bayes.records.write import replacing
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

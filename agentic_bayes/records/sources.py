@@ -157,13 +157,13 @@ def _without_parts(names: list[str], format: str) -> dict[str, str]:
 def _expanded(name: str, problems: Problems) -> list[str]:
     """The files that one path stands for."""
     if os.path.isdir(name):
-        files = _files_in(name)
+        files = files_in(name)
         wrong = f"holds no file that ends in {', '.join(LOOKED_FOR)}"
     elif os.path.exists(name):
         return [name]
     elif glob.has_magic(name):
         matches = sorted(glob.glob(name, recursive=True))
-        files = [file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])]
+        files = [file for match in matches for file in (files_in(match) if os.path.isdir(match) else [match])]
         wrong = "no file matches this pattern"
     else:
         files, wrong = [], _does_not_exist(Path(name))
@@ -172,7 +172,8 @@ def _expanded(name: str, problems: Problems) -> list[str]:
     return files
 
 
-def _files_in(folder: str) -> list[str]:
+def files_in(folder: str | os.PathLike[str]) -> list[str]:
+    """The files in a folder and its subfolders that may hold conversations, by their names."""
     found = []
     for path in Path(folder).rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)

@@ -15,6 +15,9 @@ from agentic_bayes.records.read import Doubts, LeftOut, check_reading, records_o
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
+# problems of files that hold something else
+_NO_RECORDS = ("unknown format", "must be an object", "must begin with", "holds no conversation")
+
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
@@ -168,6 +171,12 @@ def survey(
         first=FirstRecord.of(*first, identities[0] if identities else None) if first else None,
         left_out=left_out.counts,
     )
+
+
+def holds_conversations(path: PathLike) -> bool:
+    """Whether a file holds conversations, perhaps broken ones, and not some other JSON."""
+    found = survey(path)
+    return found.conversations > 0 or not all(kind.startswith(_NO_RECORDS) for kind in found.kinds)
 
 
 def _count(conversation: Conversation, counts: Counter[str]) -> None:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from io import BufferedWriter
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agentic_bayes.checks import check_replaceable
 from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, check_conversations
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     from agentic_bayes.records.sources import PathLike
@@ -87,26 +82,3 @@ def _text(conversation: object, source: str, number: int) -> str:
     except (ValueError, TypeError, RecursionError) as error:
         message = f"session {short(conversation.session_id)} holds a value that JSON cannot hold: {error}"
         raise RecordsError([Problem(source, f"conversations[{number}]", "", message)]) from error
-
-
-@contextmanager
-def replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
-    """Write a new file that replaces another once it is complete on disk; an error leaves the old one unchanged."""
-    target = os.path.realpath(name)
-    check_replaceable(Path(target))
-    beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(beside, "xb") as file:
-            if name.lower().endswith(".gz"):
-                # no name and no time in the header: same content, same bytes
-                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-                    yield packed
-            else:
-                yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        raise

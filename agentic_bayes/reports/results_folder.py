@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from agentic_bayes.checks import check_replaceable, check_type
+from agentic_bayes.checks import check_type
 from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io.netcdf import made_by
@@ -40,7 +40,7 @@ from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.strict_json import strict_json
-from agentic_bayes.records.write import replacing
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -270,7 +270,6 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Write ``manifest.json``; the same content gives the same bytes."""
         record = {"format": FORMAT} | asdict(self)
-        check_replaceable(folder / MANIFEST)
         with replacing(str(folder / MANIFEST)) as file:
             file.write(json.dumps(record, indent=2, allow_nan=False, default=_plain).encode() + b"\n")
 

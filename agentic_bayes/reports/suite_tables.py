@@ -60,7 +60,8 @@ def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
     rate = "no trial has a verdict"
     if judged:
         rate = f"{summary['passed_trials']:,} of {judged:,} trials passed ({summary['overall_pass_rate']:.3f})"
-    lines = [f"{rate}, {summary['error_trials']:,} errored, {summary['pending_trials']:,} pending"]
+    waiting = summary["pending_trials"] - summary["error_trials"]  # errored ones are pending, too
+    lines = [f"{rate}, {summary['error_trials']:,} errored" + (f", {waiting:,} not run yet" if waiting > 0 else "")]
     if summary["cached_replies"]:
         lines.append(f"{summary['cached_replies']:,} of the replies came from the cache")
     if summary["note"]:

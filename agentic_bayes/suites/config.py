@@ -16,6 +16,8 @@ from typing import Any, Literal
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import InvalidArgument, Problem, SuiteError
+from agentic_bayes.records.sources import files_in
+from agentic_bayes.records.survey import holds_conversations
 from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.declared import without_secrets
 from agentic_bayes.suites.declaration import AgentConfig, GraderConfig, SuiteConfig, TaskConfig
@@ -23,6 +25,7 @@ from agentic_bayes.suites.reading.validation import validated
 from agentic_bayes.suites.reading.yaml_text import YamlDocument, YamlPath, read_yaml
 from agentic_bayes.suites.secrets import errors_without, suite_secrets
 from agentic_bayes.suites.trial import SuiteTask
+from agentic_bayes.whole_files import replacing
 
 _SECRETS = frozenset({"api_key", "default_headers", "env", "headers", "password", "token"})
 _LocatedTask = tuple[TaskConfig, YamlDocument, YamlPath]  # a task, and where it was declared
@@ -170,6 +173,17 @@ def suites_in(folder: str | os.PathLike[str]) -> list[str]:
     return found
 
 
+def conversations_beside(suite: Suite) -> tuple[list[str], list[str]]:
+    """Files in a suite's folder with conversations, and those with other JSON; its own files are neither."""
+    kept = (suite.folder / suite.config.output.dir, suite.folder / suite.config.cache.dir)
+    found: tuple[list[str], list[str]] = [], []
+    for name in files_in(suite.folder):
+        file = Path(name)
+        if file.name != SCHEMA_FILE and not any(file.is_relative_to(folder) for folder in kept):
+            found[not holds_conversations(name)].append(name)
+    return found
+
+
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:
     """Read a suite and its task files; raises `SuiteError` with every problem in them.
 
@@ -278,5 +292,6 @@ def write_example_suite(folder: Path) -> list[Path]:
             raise InvalidArgument(f"{folder / name} exists already, and init overwrites nothing")
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        with replacing(str(folder / name)) as file:
+            file.write(text.encode())
     return [folder / name for name in texts]

@@ -20,12 +20,12 @@ from agentic_bayes.formatting import cut_text, format_number, json_ready, one_li
 from agentic_bayes.outcomes.coordinates import by_task, check_columns
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from agentic_bayes.outcomes.missing import ErrorHandling, with_errors_as
-from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
 from agentic_bayes.result_table import Table, Tabular
 from agentic_bayes.suites.stores.run_store import RunStore, each_run
 from agentic_bayes.suites.trial import TrialResult
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

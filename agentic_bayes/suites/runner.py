@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidArgument
+from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidArgument, UnknownName
 from agentic_bayes.executors import ExecutorChoice, check_executor
 from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.records.wire.characters import NOT_TEXT
@@ -100,7 +100,9 @@ def plan_run(
         raise InvalidArgument("--resume and --new exclude each other")
     folder: Path | None
     if resume is not None:
-        folder = find_run(resume, results=results) or results / resume
+        folder = find_run(resume, results=results)
+        if folder is None:
+            raise UnknownName("run", resume, [path.name for path, _ in each_run(results, _run_facts)])
         with RunStore(folder) as store:
             _check_same(suite, folder, store.facts)
     else:

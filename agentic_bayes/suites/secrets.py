@@ -24,12 +24,12 @@ def suite_secrets(
         for name, mark in (marks if isinstance(marks, dict) else {}).items()
         if isinstance(mark, dict)
     }
-    shown = list(public)
+    shown = [text.lower() for text in public]
     names = secrets_in(declared) | keys_in(environment)
     for name, value in variables.items():
         mark = marked.get(name)
         if mark is None:
-            mark = len(value) >= SHORTEST and not any(value in text for text in shown)
+            mark = len(value) >= SHORTEST and not any(value.lower() in text for text in shown)
         if mark and value:
             names[value] = f"${{{name}}}"
         elif not mark:

@@ -11,6 +11,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 from xml.etree import ElementTree
 
@@ -319,7 +320,7 @@ def test_a_folder_that_may_not_be_written_to_is_refused_before_any_work(run, fil
     """Nothing is judged or fitted for results that have no place."""
     monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder).name != "closed")
     monkeypatch.setattr("agentic_bayes.cli.assess.judge_all", None)
-    monkeypatch.setattr("agentic_bayes.estimation.estimate.estimate", None)
+    monkeypatch.setattr("agentic_bayes.suites.inputs.estimate", None)
     (tmp_path / "closed").mkdir()
     for command in (("assess", *files, "-o", "closed/e.jsonl"), ("estimate", table, "-o", "closed/results/today")):
         assert_refused(run(*command), "--output must be in a folder that you can write to, ")
@@ -331,9 +332,13 @@ def test_a_full_disk_stops_the_run_with_one_message(run, table, monkeypatch):
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    monkeypatch.setattr("os.fsync", full)
+    done = run("gate", table, "--agent", "v1", "--at-least", "0.5", "--junit", "j.xml", *UNPAIRED)
+    assert (done.code, done.err) == (1, "stopped: j.xml: No space left on device\n")
     monkeypatch.setattr("agentic_bayes.cli.estimate.show", full)
     done = run("estimate", table, *FAST)
-    assert (done.code, done.err) == (1, "stopped: No space left on device\n")
+    where = f"standard output, or {gettempdir()} for temporary files"
+    assert (done.code, done.err) == (1, f"stopped: {where}: No space left on device\n")
 
 
 def test_evidence_never_replaces_conversations(run, files):
@@ -840,7 +845,7 @@ def test_compare_with_a_value(run, singles):
     done = run("compare", singles, "--agent", "good", "--baseline", "0.7")
     assert done.code == 0
     said = " ".join(done.out.split())
-    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) >99.9 %, +18 points")
+    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) > 99.9 %, +18 points")
     assert "for comparison, " in done.out
     assert_refused(run("compare", singles, "--agent", "good", "--baseline", "7"), "must be a number in [0, 1], got 7.0")
 
@@ -1466,10 +1471,26 @@ def suite(run, tmp_path):
     return tmp_path / "eval.yaml"
 
 
+def test_a_folder_with_a_suite_and_conversations_is_checked_as_both(run, suite, files, tmp_path):
+    """What holds something else is named, and what a run wrote is nobody's conversation."""
+    assert run("run").code == 0
+    Path("prices.json").write_text('{"tea": 3}')
+    done = run("validate", tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1\nnot checked, since")
+    assert "prices.json\n" in done.out
+    assert "valid: 6 conversations" in done.out
+    found = json.loads(run("validate", tmp_path, "--to", "json").out)
+    assert (found["suites"][0]["tasks"], found["conversations"]["agents"]) == (3, {"v1": 3, "v2": 3})
+    Path("bad.jsonl").write_text('{"session_id": "a"}\n')
+    done = run("validate", tmp_path)
+    assert (done.code, "bad.jsonl, line 1" in done.err) == (2, True)
+
+
 def test_a_suite_is_written_checked_and_run(run, suite, tmp_path):
     """`init`, `validate`, `run --dry-run`, `run`, `list`, `show`: the example works offline, and its files say so."""
     assert "valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1" in run("validate", "eval.yaml").out
-    assert run("validate", tmp_path).out.startswith("valid: suite arithmetic, 3 tasks"), "its schema is no conversation"
+    assert run("validate", tmp_path).out == "valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1\n"
     assert "15 trials, 15 to run" in " ".join(run("run", "--dry-run").out.split())
     assert not (tmp_path / "results").exists()
     done = run("run")
@@ -1530,7 +1551,7 @@ def test_an_unfinished_run_goes_on(run, suite, tmp_path):
     (tmp_path / "down").touch()
     broken = run("run")
     assert broken.code == 11
-    assert "no trial has a verdict, 15 errored, 15 pending" in " ".join(broken.out.split())
+    assert "no trial has a verdict, 15 errored seconds" in " ".join(broken.out.split())
     assert run("run", "--gate", "pass^1>=0.3").code == 11
     (tmp_path / "down").unlink()
     again = run("run")

@@ -163,7 +163,7 @@ class TestVerdict:
             ({"lower": 0.001}, "new is better than old: P(new better on pass^3) = 80 %, "),
             ({"upper": -0.001}, "new is worse than old: P(new better on pass^3) = 80 %, "),
             ({"prob_rope": 0.96}, "new and old are equivalent within ±2 points: P(within ±2 points) = 96 %, "),
-            ({"prob_better": 1.0}, "Undecided: P(new better on pass^3) >99.9 %, "),
+            ({"prob_better": 1.0}, "Undecided: P(new better on pass^3) > 99.9 %, "),
         ],
     )
     def test_the_sentence_follows_the_verdict(self, numbers, beginning):
@@ -492,7 +492,7 @@ class TestAgainstAValue:
         sure = Hierarchical(mu=stats.beta(60, 1), pool_agents=False)
         found = compare(estimate(counts({"v1": [(0, 0, 2)] * 4}), sure), baseline=0.3)
         assert found.lower > 0
-        assert str(found).startswith("Undecided, since an agent has no scored trials: P(v1's pass^1 above 0.300) >99")
+        assert str(found).startswith("Undecided, since an agent has no scored trials: P(v1's pass^1 above 0.300) > 99")
 
     def test_an_exact_posterior_that_rounds_to_1_is_never_above_it(self):
         """One pass of one trial under Beta(.5, .5): some draws of pass@9 are 1 to the last bit, and P(above 1) is 0."""
@@ -505,7 +505,7 @@ class TestAgainstAValue:
         """The words are about a value, not about another agent, and the verdict is one of the four."""
         sure = fit_two(ENGINES[0])
         assert str(compare(sure, "v2", baseline=0.2)).startswith(
-            "v2 is better than 0.200: P(v2's pass^1 above 0.200) >99.9 %, "
+            "v2 is better than 0.200: P(v2's pass^1 above 0.200) > 99.9 %, "
         )
         assert str(compare(sure, "v2", baseline=1.0)).startswith("v2 is worse than 1.000: ")
         assert compare(pooled((14, 20), (199, 200)), "v2", baseline=0.99, rope=0.05).verdict == "equivalent"

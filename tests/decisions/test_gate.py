@@ -134,7 +134,7 @@ class TestTheBaseline:
         alone, against = gate(est, "new", at_least=0.6), gate(est, "new", at_least=0.6, baseline="old", margin=0.05)
         assert (alone.verdict, against.verdict) == ("pass", "fail")
         assert [one.verdict for one in against.requirements] == ["pass", "fail"]
-        assert "; P(at most 0.05 below old) <0.1 % (needs" in str(against)
+        assert "; P(at most 0.05 below old) < 0.1 % (needs" in str(against)
         assert gate(est, "new", at_least=0.6, baseline="old", margin=0.6).verdict == "pass"
         assert "(needs 97.5 %)" in str(gate(est, "new", at_least=0.6, confidence=0.975))
 

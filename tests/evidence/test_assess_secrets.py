@@ -1,5 +1,6 @@
 """The keys that a judge uses are in nothing that assess writes, prints or raises; errors say what the system said."""
 
+import base64
 import contextlib
 import json
 import re
@@ -7,10 +8,12 @@ import socket
 import ssl
 import threading
 import traceback
+from typing import Any
 
+import httpx
 import pytest
 from openai_server import ChatServer, Reply
-from pydantic import Field
+from pydantic import BaseModel, Field, PrivateAttr, SecretBytes
 from scripted import ScriptedChatModel, conversation, turn, verdict
 from typer.testing import CliRunner
 
@@ -20,6 +23,7 @@ from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.write import write_conversations
+from agentic_bayes.redaction import keys_in, secrets_in
 
 KEY, OWN, HEADER = 'sk-canary+/"7\\39', "sk-of-the-model-itself", "Bearer of-the-proxy-only"
 ALL = (KEY, json.dumps(KEY)[1:-1], OWN, HEADER, "of-the-proxy-only")
@@ -38,6 +42,24 @@ def leaks(*contents):
     """Secrets in texts and bytes."""
     whole = b"\n".join(text if isinstance(text, bytes) else text.encode() for text in contents)
     return [secret for secret in ALL if secret.encode() in whole]
+
+
+def test_keys_are_found_where_models_keep_them():
+    """In private and further fields, in headers of any kind and of an HTTP client, as bytes, in URLs of the system."""
+
+    class Model(BaseModel, arbitrary_types_allowed=True, extra="allow"):
+        _api_key: str = PrivateAttr("a private key")
+        password: SecretBytes = SecretBytes(b"a key of bytes")
+        client: Any = httpx.AsyncClient(headers={"X-Key": "a header of the client"}, auth=("user", "word"))
+        extra_headers: Any = [("X-Key", "a header in a pair")]
+
+    basic = f"Basic {base64.b64encode(b'user:word').decode()}"
+    found = set(secrets_in(Model(api_token="a further key")))
+    assert found >= {"a private key", "a key of bytes", "a header of the client", "a header in a pair", "a further key"}
+    assert basic in found
+    assert keys_in({"DATABASE_URL": "postgres://me:a-password@host/db", "HOME_URL": "https://host/"}) == {
+        "a-password": "${DATABASE_URL}"
+    }
 
 
 class ModelWithKeys(ScriptedChatModel):

@@ -28,6 +28,7 @@ def body(value):
     return Reply(raw=json.dumps(value).encode())
 
 
+USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 WHOLE = json.dumps(completion(content=GOOD)).encode()
 BEHAVIOURS = {
     # the connection
@@ -92,33 +93,107 @@ BEHAVIOURS = {
     "a verdict for someone else": Reply("[answer 0123456789abcdef]\n" + verdict("0.9")),
     "NaN": Reply('{"reasoning": "r", "correctness_score": NaN}'),
     "a verdict cut off": Reply(GOOD[:-5], finish_reason="length"),
+    # … and more of each kind
+    "redirects to a file": Reply(status=307, headers={"location": "file:///etc/passwd"}),
+    "redirects to no address": Reply(status=301, headers={"location": "http://[::1"}),
+    "cuts its own reply short": Reply(wire=lambda: [OK + b"content-length: %d\r\n\r\n" % (len(WHOLE) - 30), WHOLE]),
+    "announces less than nothing": Reply(wire=lambda: [OK + b"content-length: -5\r\n\r\n", WHOLE]),
+    "announces a huge chunk": Reply(
+        wire=lambda: [OK + b"transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n{"], hangs=True
+    ),
+    "speaks HTTP/0.9": Reply(wire=lambda: [WHOLE]),
+    "speaks HTTP/2": Reply(wire=lambda: [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]),
+    "is still processing": Reply(wire=lambda: itertools.repeat(b"HTTP/1.1 102 Processing\r\n\r\n"), pause=0.02),
+    "switches protocols": Reply(wire=lambda: [b"HTTP/1.1 101 Switching Protocols\r\n\r\n"], hangs=True),
+    "sends a head byte by byte": Reply(wire=lambda: (bytes([one]) for one in OK + WHOLE), pause=0.05),
+    "sends 200,000 characters of a header": Reply(wire=lambda: [OK + b"x: " + b"y" * 200_000 + b"\r\n\r\n"]),
+    "says 000": Reply(wire=lambda: [b"HTTP/1.1 000 x\r\n\r\n"]),
+    "claims deflate": Reply(raw=WHOLE, headers={"content-encoding": "deflate"}),
+    "says 429 for a year": Reply("later", status=429, headers={"retry-after": "31536000"}),
+    "says 429 until 2099": Reply("later", status=429, headers={"retry-after": "Thu, 31 Dec 2099 23:59:59 GMT"}),
+    "says 429 for ever": Reply("later", status=429, headers={"retry-after": "inf"}),
+    "says 429 since yesterday": Reply("later", status=429, headers={"retry-after": "-86400"}),
+    "a verdict in a web page": Reply(raw=f"<pre>{GOOD}</pre>".encode(), headers={"content-type": "text/html"}),
+    "a number of 5,000 digits": Reply(raw=WHOLE.replace(b'"created": 0', b'"created": ' + b"9" * 5000)),
+    "a score of 5,000 digits": Reply('{"reasoning": "r", "correctness_score": ' + "9" * 5000 + "}"),
+    "two scores under one key": Reply('{"reasoning": "r", "correctness_score": 0.1, "correctness_score": 0.9}'),
+    "Infinity": Reply('{"reasoning": "r", "correctness_score": Infinity}'),
+    "a score that is true": Reply('{"reasoning": "r", "correctness_score": true}'),
+    "choices by name": body(completion() | {"choices": {"0": completion(content=GOOD)["choices"][0]}}),
+    "a call of nothing": body(completion(tool_calls=[{"id": "1", "type": "function", "function": None}])),
+    "a call with half an argument": body(
+        completion(tool_calls=[{"id": "1", "type": "function", "function": {"name": "f", "arguments": GOOD[:-4]}}])
+    ),
+    "a refusal": Reply(refusal="I cannot judge that."),
+    "nothing, for its content filter": Reply(finish_reason="content_filter"),
+    "usage in words": body(completion(content=GOOD) | {"usage": "many"}),
+    "an error beside a verdict": body(completion(content=GOOD) | {"error": {"message": "half broken"}}),
 }
+ODD = {  # but a whole reply with a verdict
+    "HTTP/1.0 without a length": Reply(wire=lambda: [b"HTTP/1.0 200 OK\r\n\r\n", WHOLE]),
+    "trailers": Reply(
+        wire=lambda: [OK + b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\nx: y\r\n\r\n" % (len(WHOLE), WHOLE)]
+    ),
+    "early hints": Reply(
+        wire=lambda: [b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK + b"content-length: %d\r\n\r\n" % len(WHOLE), WHOLE]
+    ),
+    "a byte order mark": Reply(raw=b"\xef\xbb\xbf" + WHOLE),
+    "UTF-16": Reply(raw=WHOLE.decode().encode("utf-16")),
+    "gzip twice": Reply(raw=gzip.compress(gzip.compress(WHOLE)), headers={"content-encoding": "gzip, gzip"}),
+    "the name of another model": body(completion(content=GOOD) | {"model": "another"}),
+    "fewer tokens than none": body(completion(content=GOOD) | {"usage": dict.fromkeys(USAGE, -5)}),
+    "two choices": body(completion() | {"choices": completion(content=GOOD)["choices"] * 2}),
+}
+# what some reasons must say, so that their reader knows what to do
+SAID = {
+    "claims gzip": "DecodingError",
+    "claims deflate": "DecodingError",
+    "says 429 for a year": "asks to wait 31,536,000 s",
+    "redirects to a file": "unsupported protocol 'file://'",
+    "choices by name": "client cannot read the reply",
+    "a call with half an argument": "the reply calls 'f' instead of",
+    "a refusal": "the model refused: 'I cannot judge that.'",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def assessed(replies, store, **options):
+    """Evidence on two answers per reply, by a judge whose server replies so to it."""
+    turns = [
+        conversation(turn(answer=f"{name}#{number}"), session=f"{name}#{number}", task_id=f"{name}#{number}")
+        for name in replies
+        for number in range(2)
+    ]
+    with ChatServer(lambda request: replies[request.answer.partition("#")[0]]) as server:
+        model = openai.ChatOpenAI(model="m", api_key="x", base_url=server.url, temperature=0)
+        judge = LLMJudge(model, backoff=0.1, **options)
+        evidence = assess(turns, judge=judge, store=store, concurrency=64, fail_fast=None)
+    assert (len(evidence), evidence.stopped) == (len(turns), None)
+    return {row.session_id: row for row in evidence}
 
 
 @pytest.mark.timeout(300)  # a server that hangs does so for 600 seconds
 @pytest.mark.parametrize(
     ("structured", "attempts"), [(False, 1), pytest.param(True, 3, marks=pytest.mark.slow)], ids=["text", "structured"]
 )
-def test_every_server_is_left_within_its_limits_and_none_gives_a_score(tmp_path, monkeypatch, structured, attempts):
+def test_every_server_is_left_within_its_limits_and_none_gives_a_score(tmp_path, structured, attempts):
     """Two judgements by each server end by themselves, as unscored with a reason, and nothing is stored."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
+    assert len(BEHAVIOURS) >= 70
+    with Store(tmp_path / "s.db") as store:
+        rows = assessed(BEHAVIOURS, store, use_structured_output=structured, attempts=attempts, timeout=3)
+        assert len(store) == 0
+    assert {session: row.answer_score for session, row in rows.items() if row.answer_score is not None} == {}
+    assert all(row.unscored_reason.strip() for row in rows.values())
 
-    assert len(BEHAVIOURS) >= 40
-    turns = [
-        conversation(turn(answer=f"{name}#{number}"), session=f"{name}#{number}", task_id=f"{name}#{number}")
-        for name in BEHAVIOURS
-        for number in range(2)
-    ]
-    with (
-        ChatServer(lambda request: BEHAVIOURS[request.answer.partition("#")[0]]) as server,
-        Store(tmp_path / "s.db") as store,
-    ):
-        model = openai.ChatOpenAI(model="m", api_key="x", base_url=server.url, temperature=0)
-        judge = LLMJudge(model, use_structured_output=structured, attempts=attempts, timeout=3, backoff=0.1)
-        evidence = assess(turns, judge=judge, store=store, concurrency=64, fail_fast=None)
-        stored = len(store)
-    scored = {row.session_id: row.answer_score for row in evidence if row.answer_score is not None}
-    assert (scored, stored) == ({}, 0)
-    assert (len(evidence), evidence.stopped) == (len(turns), None)
-    assert all(row.unscored_reason.strip() for row in evidence)
+
+def test_odd_but_whole_replies_are_read_and_reasons_say_what_happened():
+    """What HTTP and JSON allow is no fault; of faults, the reader of the reason learns what to do."""
+    rows = assessed(ODD | {name: BEHAVIOURS[name] for name in SAID}, None, use_structured_output=False, attempts=1)
+    assert {name: row.unscored_reason for name in ODD if (row := rows[f"{name}#1"]).answer_score != 0.9} == {}
+    reasons = {name: rows[f"{name}#1"].unscored_reason for name in SAID}
+    assert {name: reason for name, reason in reasons.items() if SAID[name] not in reason} == {}

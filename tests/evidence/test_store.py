@@ -265,6 +265,18 @@ def test_a_damaged_page_is_one_clear_error_and_the_rest_is_saved(tmp_path):
         repair_store(path)
 
 
+def test_a_full_disk_ends_clear_and_repair_with_the_file_and_the_cause(tmp_path, small_files):
+    """What was there stays, and no half of a repaired store is left."""
+    path = filled(tmp_path / "s.db", 200)
+    with small_files(40_000):
+        with Store(path) as store, pytest.raises(OSError, match=r"cannot be written: .*s\.db'"):
+            store.clear()
+        with pytest.raises(OSError, match=r"cannot be written: .*s\.db\.repaired'"):
+            repair_store(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["s.db"]
+    assert check_store(path).judgements == 200
+
+
 def test_a_damaged_store_is_refused_before_anything_is_asked(tmp_path):
     """The run costs nothing, and the message says what to do."""
     path = filled(tmp_path / "s.db", 200)
@@ -327,9 +339,9 @@ def test_whatever_fails_when_writing_nobody_waits(tmp_path, error):
         def add_all(self, judgements):
             raise error
 
-    with Broken(tmp_path / "s.db") as store, pytest.warns(StoppedEarly, match=r"store cannot be written"):
+    with Broken(tmp_path / "s.db") as store, pytest.warns(StoppedEarly, match=r"store .* cannot be written"):
         found = assess(many(20), judge=LLMJudge(in_turn(GOOD)), store=store, concurrency=4)
-    assert (found.scored, found.unscored) == (4, 16)
+    assert (found.scored, found.unscored) == (0, 20)
 
 
 # Claims
@@ -540,17 +552,20 @@ def test_a_provider_without_structured_output_is_remembered(tmp_path):
     assert assess(many(3), judge=judge(), store=tmp_path / "s.db") == first
 
 
-def test_a_judgement_that_cannot_be_kept_stops_the_run(tmp_path):
-    """A full disk ends the run before more is paid for; the judgement itself stays in the evidence."""
-
-    class Full(Store):
-        def add_all(self, judgements):
-            raise sqlite3.OperationalError("database or disk is full")
-
-    with Full(tmp_path / "s.db") as store, pytest.warns(StoppedEarly, match=r"disk is full"):
-        found = assess(many(5), judge=LLMJudge(in_turn(GOOD)), store=store, concurrency=1)
-    assert (found.scored, found.unscored) == (1, 4)
-    assert found.rows[4].unscored_reason == ("stopped: the evidence store cannot be written: database or disk is full")
+def test_on_a_full_disk_no_verdict_is_handed_out_that_is_not_stored(tmp_path):
+    """The run ends before more is paid for, and what it lost is asked for again."""
+    path = tmp_path / "s.db"
+    judge = LLMJudge(in_turn(verdict(0.5, "r" * 300)))
+    with Store(path) as store:
+        store._db.execute(f"PRAGMA max_page_count = {store.size // 4096 + 12}")
+        with pytest.warns(StoppedEarly, match=r"disk is full"):
+            found = assess(many(200), judge=judge, store=store, concurrency=16)
+        assert 0 < found.scored == len(store) < 200
+    reasons = {row.unscored_reason for row in found if row.answer_score is None}
+    assert reasons == {f"stopped: the evidence store {path} cannot be written: database or disk is full"}
+    again = in_turn(verdict(0.5, "r" * 300))
+    assert assess(many(200), judge=LLMJudge(again), store=path).scored == 200
+    assert len(again.calls) == 200 - found.scored
 
 
 def test_a_run_that_is_refused_makes_no_file(tmp_path):

@@ -114,9 +114,9 @@ def test_plain():
     pass
 """
 SENTENCES = [
-    "test_agent.py::test_good: 19 of 20 trials passed, 1 failed; pass: P(pass^1 ≥ 0.5) >99.9 %",
+    "test_agent.py::test_good: 19 of 20 trials passed, 1 failed; pass: P(pass^1 ≥ 0.5) > 99.9 %",
     "    failed, trial 7: AssertionError: the agent said no",
-    "test_agent.py::test_bad: 3 of 10 trials passed, 7 failed; fail: P(pass^1 ≥ 0.9) <0.1 %",
+    "test_agent.py::test_bad: 3 of 10 trials passed, 7 failed; fail: P(pass^1 ≥ 0.9) < 0.1 %",
     "    failed, 4 trials (3, 5, 7, 9): AssertionError: refused 1",
     "    failed, 3 trials (4, 6, 8): AssertionError: refused 0",
     "test_agent.py::test_errors: 5 of 8 trials passed, 1 failed, 1 errored, 1 unscored; pass: P(pass^1 ≥ 0.3) = ",

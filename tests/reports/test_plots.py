@@ -75,7 +75,7 @@ class TestPlotPosterior:
             above, low, high = (two.prob_at_least(agent, value, **question) for value in (0.7, 0.45, 0.55))
             known = row(two.summary(), agent=agent, estimand="population", metric="pass^3")
             assert label.startswith(f"{agent}: {known['mean']:.3f} [{known['lower']:.3f}, {known['upper']:.3f}]")
-            assert f"P(≥ 0.7) = {above:.3f}" in label or (above < 0.0005 and "P(≥ 0.7) <0.001" in label)
+            assert f"P(≥ 0.7) = {above:.3f}" in label or (above < 0.0005 and "P(≥ 0.7) < 0.001" in label)
             assert f"P(region) = {low - high:.3f}" in label
         assert ax.get_title() == "Posterior of pass^3"
         assert below_title(ax).split(";\n") == [
@@ -129,7 +129,7 @@ class TestPlotPosterior:
         """Without a bar the probability of the region stands on the line of the agent's numbers."""
         (region, label) = legend_texts(plot_posterior(fit(ENGINES[0], UNEQUAL), rope=(0.0, 1.0)))
         assert region == "region [0.00, 1.00]"
-        assert label.endswith("], P(region) >0.999")
+        assert label.endswith("], P(region) > 0.999")
 
     def test_a_half_width_lies_around_the_bar(self):
         """A number is a half-width around the reference, cut at 0 and 1."""

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from agentic_bayes.cli.app import app
 from agentic_bayes.errors import (
     AgentError,
+    AgenticBayesWarning,
     DoubtfulRecords,
     HookFailed,
     InvalidArgument,
@@ -210,6 +211,11 @@ def test_the_cache_answers_what_was_asked_before(make, tmp_path):
     suite = load_suite(path, environment={})
     asyncio.run(run_suite(plan_run(suite, suite.tasks, new=True)))
     assert asked() == 12
+    with closing(sqlite3.connect(tmp_path / "kept" / "replies.sqlite")) as cache, cache:
+        cache.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    with pytest.warns(AgenticBayesWarning, match=r"replies\.sqlite cannot be written.*: disk is full") as warned:
+        assert asyncio.run(run_suite(plan_run(suite, suite.tasks, new=True)))
+    assert (asked(), len(warned)) == (16, 1), "the run goes on, and one warning says why replies are not cached"
 
 
 @pytest.mark.parametrize("broken", ["\\0", "\\ud83d"], ids=["NUL", "half a pair"])
@@ -252,7 +258,9 @@ def test_a_secret_is_hidden_in_whatever_form_it_is_written(secret):
     as_json = json.dumps(secret)
     quoted = [secret, as_json, json.dumps(as_json), repr(secret), quote(secret), quote(secret, "")]
     encoded = [base64.b64encode(f"{'u' * n}{secret}{'v' * m}".encode()).decode() for n in range(4) for m in range(4)]
-    for text in (*quoted, *encoded):
+    wrapped = [base64.encodebytes(b"u" * 50 + secret.encode()).decode(), secret[:5] + "\n    " + secret[5:]]
+    other_case = [secret.upper(), secret.lower()] if secret.isascii() else []
+    for text in (*quoted, *encoded, *wrapped, *other_case, secret.encode().hex()):
         assert "${KEY}" in hide(f"({text})"), text
     assert len(secret) == 8 or hide(f"it is {secret[:9]}…") == "it is ${KEY}…"
     assert hide("it is not here…") == "it is not here…"

@@ -157,7 +157,7 @@ def test_another_agent_or_content_is_not_mixed_in(make):
     with pytest.raises(InvalidArgument, match="but tasks good changed since"):
         plan_run(changed, changed.tasks)
     assert not plan_run(changed, changed.tasks, new=True).continued
-    with pytest.raises(InvalidArgument, match="is not a run's folder"):
+    with pytest.raises(InvalidArgument, match="unknown run 'no-such-run'"):
         plan_run(make(), make().tasks, resume="no-such-run")
     with pytest.raises(InvalidArgument, match="exclude each other"):
         plan_run(make(), make().tasks, resume="x", new=True)

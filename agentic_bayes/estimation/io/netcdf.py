@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import platform
 from collections.abc import Mapping
@@ -10,8 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.checks import check_output_folder, check_replaceable
+from agentic_bayes.checks import check_output_folder
 from agentic_bayes.errors import EstimateError
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,25 +24,22 @@ GROUPS = ("outcomes", "draws", "sample_stats")
 
 
 def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, xr.Dataset | None]) -> Path:
-    """Write a record and datasets under another name first, so that no half-written file is left."""
+    """Write a record and datasets, completely or not at all."""
     import xarray as xr
 
     check_output_folder(target.parent, "the folder of the file")
-    check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(f".{target.name}.writing")
-    try:
-        text = json.dumps({"format": FORMAT, **record})
-        xr.Dataset(attrs={"agentic_bayes": text}).to_netcdf(scratch, engine="h5netcdf")
-        for name, ds in groups.items():
-            if ds is not None:
-                # a checksum per array: a damaged file is refused instead of giving other numbers
-                arrays = [str(v) for v in ds.data_vars if ds[v].ndim and ds[v].dtype.kind in "iufb"]
-                sums = {variable: {"fletcher32": True} for variable in arrays}
-                ds.to_netcdf(scratch, group=name, mode="a", engine="h5netcdf", encoding=sums)
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
+    content = io.BytesIO()  # where the disk is full, HDF5 crashes the process
+    text = json.dumps({"format": FORMAT, **record})
+    xr.Dataset(attrs={"agentic_bayes": text}).to_netcdf(content, engine="h5netcdf")
+    for name, ds in groups.items():
+        if ds is not None:
+            # a checksum per array: a damaged file is refused instead of giving other numbers
+            arrays = [str(v) for v in ds.data_vars if ds[v].ndim and ds[v].dtype.kind in "iufb"]
+            sums = {variable: {"fletcher32": True} for variable in arrays}
+            ds.to_netcdf(content, group=name, mode="a", engine="h5netcdf", encoding=sums)
+    with replacing(str(target)) as file:
+        file.write(content.getbuffer())
     return target
 
 

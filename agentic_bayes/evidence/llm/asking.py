@@ -124,7 +124,7 @@ class Asker:
 
     def _take(self, model: Any) -> None:
         """Note the model, its name, its parameters, and its keys and headers."""
-        self.model, self._secrets = model, secrets_in(vars(model))
+        self.model, self._secrets = model, secrets_in(model)
         self.model_name, self.parameters = models.model_name(model), models.parameters(model)
 
     def ready(self) -> None:
@@ -269,6 +269,10 @@ def structured_objects(reply: Any, *, structured: bool) -> list[Any] | None:
         refusal = (getattr(message, "additional_kwargs", None) or {}).get("refusal")
         if refusal:
             raise ReplyError(f"the model refused: {short(refusal, 200)}")
+        if called := [*(calls or []), *(getattr(message, "invalid_tool_calls", None) or [])]:
+            raise ReplyError(
+                f"the reply calls {short(called[0].get('name'))} instead of giving an answer that can be read"
+            )
         problem = reply.get("parsing_error") if wrapped else None
         raise ReplyError(f"the reply is empty: {problem}" if problem else "the reply is empty")
     return None

@@ -8,7 +8,7 @@ import contextvars
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ import anyio
 
 from agentic_bayes.checks import check_count, check_number
 from agentic_bayes.errors import ReplyError, described
-from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused
+from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused, why_lost
 from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
 from agentic_bayes.evidence.row import SAID, EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
@@ -62,7 +62,7 @@ class RunCalls:
         self._unclaimed: list[tuple[str, asyncio.Future[Score | bool]]] = []
         self._held: set[str] = set()  # claims
         self._beat: asyncio.TimerHandle | None = None
-        self._unstored: list[tuple[Judgement, asyncio.Future[Score | None] | None]] = []
+        self._unstored: list[tuple[Judgement, asyncio.Future[Grade | None] | None]] = []
 
     def keep_secret(self, names: Mapping[str, str]) -> None:
         """Hide these, too; the keys of the environment always are."""
@@ -130,7 +130,7 @@ class RunCalls:
             grade = self.without_secrets(Unscored(f"unreadable reply: {error}"))
             self._lost = 0
         except Exception as error:
-            grade = self.without_secrets(Unscored(described(error)))
+            grade = self.without_secrets(Unscored(why_lost(error)))
             self._lost += not is_refused(error)
             if self._fail_fast is not None and self._lost >= self._fail_fast:
                 self.stop(f"stopped after {self._fail_fast} transport failures: {grade.reason}")
@@ -143,9 +143,9 @@ class RunCalls:
             return grade
         return await self._stored((key, model, calls, score)) or grade
 
-    async def _stored(self, judgement: Judgement) -> Score | None:
-        """Store a judgement, in one transaction with those that end at the same time."""
-        done: asyncio.Future[Score | None] = self._soon()
+    async def _stored(self, judgement: Judgement) -> Grade | None:
+        """Store a judgement, in one transaction with those that end at the same time; `Unscored` if it cannot be."""
+        done: asyncio.Future[Grade | None] = self._soon()
         self._unstored.append((judgement, done))
         return await done
 
@@ -170,7 +170,7 @@ class RunCalls:
             return
         judgements = [judgement for judgement, _ in unstored if judgement[2]]
         uncalled = [judgement[0] for judgement, _ in unstored if not judgement[2]]
-        scores: list[Score | None] = [judgement[3] for judgement in judgements]
+        scores: Sequence[Grade | None] = []
         try:
             if judgements:
                 scores = self.store.add_all(judgements)
@@ -178,8 +178,10 @@ class RunCalls:
                 self.store.release(uncalled)
             self._held.difference_update(judgement[0] for judgement, _ in unstored)
         except Exception as error:
-            # pay for nothing more that cannot be stored
-            self.stop(f"stopped: the evidence store cannot be written: {error}")
+            # pay for nothing more that cannot be stored, and hand out no verdict that is not
+            lost = Unscored(f"stopped: the evidence store {self.store.path} cannot be written: {error}")
+            scores = scores or [None if score is None else lost for _, _, _, score in judgements]
+            self.stop(lost.reason)
         by_key = dict(zip((judgement[0] for judgement in judgements), scores, strict=True))
         for (key, *_), done in unstored:
             if done is not None and not done.done():
@@ -194,7 +196,7 @@ class RunCalls:
             if not self.stopped:
                 found = self.store.claim([key for key, _ in asked])
         except Exception as error:
-            self.stop(f"stopped: the evidence store cannot be read: {error}")
+            self.stop(f"stopped: the evidence store {self.store.path} cannot be read: {error}")
         for (key, done), grade in zip(asked, found, strict=True):
             if grade is True:
                 self._held.add(key)

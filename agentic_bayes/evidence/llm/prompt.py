@@ -87,7 +87,7 @@ class Prompt:
         choices = (self.choices or {}).items()
         return next((choice for choice in choices if abs(choice[1] - score) <= _TOLERANCE), None)
 
-    @property
+    @functools.cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the reply."""
         schema: dict[str, Any] = json.loads(json.dumps(REPLY_SCHEMA))

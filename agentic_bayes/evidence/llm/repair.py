@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -60,8 +61,14 @@ def repair_store(path: str | os.PathLike[str]) -> tuple[StoreCheck, str]:
     if os.path.lexists(damaged):
         raise InvalidArgument(f"{damaged} exists: move it away first, so that nothing is lost")
     Path(fresh).unlink(missing_ok=True)
-    with closing(_opened(path)) as database, Store(fresh) as store:
-        store.insert(row for row in map(_valid, _rows(database)) if row is not None)
+    with closing(_opened(path)) as database:
+        try:
+            with Store(fresh) as store:
+                store.insert(row for row in map(_valid, _rows(database)) if row is not None)
+        except (sqlite3.Error, InvalidArgument) as error:  # most likely a full disk
+            for end in ("", "-wal", "-shm"):
+                Path(f"{fresh}{end}").unlink(missing_ok=True)
+            raise OSError(errno.EIO, f"cannot be written: {error.__cause__ or error}", fresh) from error
     for end in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.replace(f"{os.fspath(path)}{end}", f"{damaged}{end}")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from agentic_bayes.errors import ReplyError
+from agentic_bayes.errors import ReplyError, described
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -100,6 +100,16 @@ async def within(timeout: float | None, call: Callable[..., Awaitable[Any]], *ar
 def is_refused(error: BaseException) -> bool:
     """Whether the provider refused this one call because of its content, so that other calls may still work."""
     return _status(error) in _REFUSED
+
+
+def why_lost(error: Exception) -> str:
+    """Why a call gave no reply, or none that its client could read."""
+    reason = described(error)
+    if isinstance(error, (AttributeError, LookupError, TypeError)):
+        reason = f"the model's client cannot read the reply: {reason}"
+    if (seconds := _asked_wait(error)) > _LONGEST_ASKED:
+        reason = f"{reason}; the provider asks to wait {seconds:,.0f} s"
+    return reason
 
 
 def is_unsupported(error: BaseException) -> bool:

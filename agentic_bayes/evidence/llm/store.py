@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -209,10 +210,11 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk may have ended it
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def get(self, key: str) -> Score | None:
         """The verdict under a key, or None."""
@@ -419,9 +421,12 @@ class Store:
             if model is not None and model not in (names := self.models()):
                 raise UnknownName("model", model, names)
             where, values = ("", ()) if model is None else ("WHERE model = ?", (model,))
-            with self._transaction():
-                (count,) = self._db.execute(f"SELECT count(grade) FROM calls {where}", values).fetchone()
-                self._db.execute(f"DELETE FROM calls {where}", values)
+            try:
+                with self._transaction():
+                    (count,) = self._db.execute(f"SELECT count(grade) FROM calls {where}", values).fetchone()
+                    self._db.execute(f"DELETE FROM calls {where}", values)
+            except sqlite3.Error as error:  # most likely a full disk
+                raise OSError(errno.EIO, f"cannot be written: {error}", self.path) from error
             with suppress(sqlite3.OperationalError):  # another process is reading: the space is freed some other time
                 self._db.execute("VACUUM")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

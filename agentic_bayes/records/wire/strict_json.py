@@ -97,4 +97,6 @@ def too_deep(value: object) -> bool:
             for item in (container.values() if isinstance(container, dict) else container)
         )
         level = {id(item): item for item in inside}  # a value that occurs in several places is checked once
+        if not level:
+            return False
     return any(isinstance(item, (dict, list, tuple)) for item in level.values())

@@ -24,7 +24,6 @@ from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.formatting import brief_names, interval_kind, plain_text, plural, signed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import (
     MOST_RANKED,
@@ -61,6 +60,7 @@ from agentic_bayes.reports.tables import (
     superiority_table,
     tool_problems_tables,
 )
+from agentic_bayes.whole_files import replacing
 
 __all__ = ["write_report"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
@@ -21,9 +21,11 @@ from agentic_bayes.reports.plots.posterior import MOST_RIDGES, plot_posterior, p
 from agentic_bayes.reports.plots.style import TITLE, defined_estimand, set_margins
 from agentic_bayes.reports.plots.tasks import plot_shrinkage, shrinkage_size
 from agentic_bayes.reports.plots.tools import plot_tools, tools_size
+from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_PANELS, COLUMNS = 12, 3  # of pictures that have one panel per agent
 MOST_DIFFERENCES = 2  # numbers of attempts at which two agents are compared
@@ -76,7 +78,12 @@ def _save(path: Path, draw: Callable[..., Axes], size: Callable[[Axes], tuple[fl
     set_margins(figure)
     ax = draw(ax=figure.subplots())
     figure.set_size_inches(size(ax))
-    figure.savefig(path, dpi=DPI)
+    _write(figure, path)
+
+
+def _write(figure: Figure, path: Path) -> None:
+    with replacing(str(path)) as file:
+        figure.savefig(cast("IO[bytes]", file), dpi=DPI, format=path.suffix.removeprefix("."))
 
 
 def _save_per_agent(path: Path, draw: Callable[..., Axes], agents: Sequence[str], size: tuple[float, float]) -> None:
@@ -101,4 +108,4 @@ def _save_panels(path: Path, draws: Sequence[Callable[..., Axes]], size: tuple[f
         figure.suptitle(title, fontsize=TITLE)
     for draw, ax in zip(draws, panels, strict=False):
         draw(ax=ax)
-    figure.savefig(path, dpi=DPI)
+    _write(figure, path)

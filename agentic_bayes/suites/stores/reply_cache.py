@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+import warnings
 from dataclasses import asdict
 from typing import Any
 
-from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument
 from agentic_bayes.suites.config import Suite
 from agentic_bayes.suites.stores.run_store import BUSY_SECONDS
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
@@ -27,6 +28,7 @@ class ReplyCache:
         cache = suite.config.cache
         self._suite, self._seconds = suite, cache.ttl
         self._path = suite.folder / cache.dir / FILE
+        self._broken = False
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -50,10 +52,16 @@ class ReplyCache:
             return None
 
     def add(self, attempt: TrialAttempt, reply: AgentReply, latency: float) -> None:
-        """Keep a reply; one that holds a secret is not written."""
+        """Keep a reply; one that holds a secret is not written, and none after one could not be."""
         text = json.dumps({**asdict(reply), "latency": latency})
-        if self._suite.secrets.in_text(text) == text:
+        if self._broken or self._suite.secrets.in_text(text) != text:
+            return
+        try:
             self._db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (self._key(attempt), time.time(), text))
+        except sqlite3.Error as error:  # most likely a full disk; the run itself needs no cache
+            self._broken = True
+            message = f"{self._path} cannot be written, so further replies are not cached: {error}"
+            warnings.warn(AgenticBayesWarning(message), stacklevel=2)
 
     def _key(self, attempt: TrialAttempt) -> str:
         task = attempt.task

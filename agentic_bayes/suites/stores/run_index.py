@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from agentic_bayes.records.write import replacing
+from agentic_bayes.whole_files import replacing
 
 _LARGEST = 1 << 20  # bytes; beyond, runs that are gone are left out
 

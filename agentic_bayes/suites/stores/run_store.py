@@ -9,7 +9,7 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -135,7 +135,7 @@ class RunStore:
         try:
             self._db.execute(statement, values)
         except sqlite3.Error as error:  # most likely a full disk
-            raise OSError(errno.EIO, f"{self.path} cannot be written: {error}") from error
+            raise OSError(errno.EIO, f"cannot be written: {error}", str(self.path)) from error
 
     def close(self) -> None:
         """Close the file; nothing is lost without it."""
@@ -167,13 +167,12 @@ def _make(path: Path) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         draft.unlink(missing_ok=True)
-        database = sqlite3.connect(draft)
-        try:
+        with closing(sqlite3.connect(draft)) as database:
             for statement in _SCHEMA:
                 database.execute(statement)
             database.commit()
-        finally:
-            database.close()
         draft.replace(path)
     except (OSError, sqlite3.Error) as error:
-        raise InvalidArgument(f"{path} cannot be created: {error}") from error
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise OSError(errno.EIO, f"cannot be created: {error}", str(path)) from error
