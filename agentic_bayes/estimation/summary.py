@@ -84,7 +84,9 @@ def summary_rows(
     if settings.judge is not None:
         common |= {"judge_calibration": settings.judge.calibration, "n_labels": settings.judge.n_labels}
     differences = allowed_differences(attrs)
-    for index in range(len(posterior.counts.agents)) if agents is None else agents:
+    chosen = range(len(posterior.counts.agents)) if agents is None else list(agents)
+    posterior.draw_tasks(chosen)
+    for index in chosen:
         agent = posterior.counts.agents[index]
         for estimand in posterior.estimands:
             if estimand == "task" and not tasks:

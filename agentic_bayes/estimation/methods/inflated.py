@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,7 +39,9 @@ class InflatedPosterior(GridPosterior):
     and `task` from draws.
     """
 
-    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
+    def _powers(
+        self, grid: AgentGrid, power: bool, c: int | Array, n: int | Array, ks: Iterable[int]
+    ) -> Iterator[tuple[int, Array]]:
         """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
         never, always, rest = self._responsibility(grid, c, n)
         mass = always if power else never
@@ -51,7 +53,12 @@ class InflatedPosterior(GridPosterior):
             values += mass
             yield k, values
 
-    def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Any, Metric, Array, Array]]:
+        for c, n, size in zip(*self.counts.groups(agent), strict=True):
+            for metric, first, second in self._moments(agent, metrics, c, n):
+                yield size, metric, first[None], second[None]
+
+    def _responsibility(self, grid: AgentGrid, c: int | Array, n: int | Array) -> tuple[Array, Array, Array]:
         """Probabilities that such a task never passes, always passes, or neither, at every node."""
         axis = cast(InflatedAxis, grid.rho)
         if n == 0:
@@ -137,13 +144,19 @@ class InflatedPosterior(GridPosterior):
         return np.asarray(always + rest * super()._population_draws(agent, metric))
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
-        c, n, sizes = self.counts.groups(agent)
-        total = np.zeros(CHAINS * DRAWS)
-        for group, size in enumerate(sizes.tolist()):
-            count = min(size, LARGE_GROUP)
-            p = self._group_draws(agent, int(c[group]), int(n[group]), count)
-            total += apply_metric(p, metric).sum(axis=1) * (size / count)
-        return np.asarray(total / sizes.sum())
+        metrics = self._together(metric)
+
+        def drawn() -> dict[Metric, Array]:
+            c, n, sizes = self.counts.groups(agent)
+            total = {own: np.zeros(CHAINS * DRAWS) for own in metrics}
+            for group, size in enumerate(sizes.tolist()):
+                count = min(size, LARGE_GROUP)
+                p = self._group_draws(agent, int(c[group]), int(n[group]), count)
+                for own, values in total.items():
+                    values += apply_metric(p, own).sum(axis=1) * (size / count)
+            return {own: values / sizes.sum() for own, values in total.items()}
+
+        return self.once((agent, "tasks", metrics), drawn)[metric]
 
     def _group_draws(self, agent: int, c: int, n: int, count: int) -> Array:
         """Draws of p for `count` tasks with c of n, shape (draws, count)."""

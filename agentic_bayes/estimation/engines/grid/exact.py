@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid, by_family
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, PoolGrid
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior, in_threads
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 RHO_CELLS = 128  # for draws of ρ
-BLOCK = 512  # draws at a time, to stay in the processor's cache
+BLOCK, CELLS = 1024, 2**15  # draws and cells of tables at a time, to stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,7 +34,9 @@ class GridPosterior(Posterior):
 
     # -- closed forms on the grid ------------------------------------------------------------------------------
 
-    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
+    def _powers(
+        self, grid: AgentGrid, power: bool, c: int | Array, n: int | Array, ks: Iterable[int]
+    ) -> Iterator[tuple[int, Array]]:
         """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node, by rising k."""
         share, count = (grid.mu, c) if power else (grid.one_minus_mu, n - c)
         return mean_powers(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, ks)
@@ -83,8 +86,8 @@ class GridPosterior(Posterior):
         mass, total = self._mass(agent), int(self.counts.scored[agent].sum())
         centre, within = ({metric: np.zeros(mass.shape) for metric in metrics} for _ in range(2))
         for size, metric, first, second in self._group_moments(agent, metrics):
-            centre[metric] += size * first
-            within[metric] += size * np.maximum(second - first**2, 0)  # rounding may take it below
+            centre[metric] += np.sum(size * first, axis=0)
+            within[metric] += np.sum(size * np.maximum(second - first**2, 0), axis=0)  # rounding may take it below
         found = {}
         for metric in metrics:
             own = centre[metric] / total
@@ -97,14 +100,20 @@ class GridPosterior(Posterior):
         """Posterior mass of every node."""
         return self.fit.agents[agent].weights
 
-    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
-        """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node."""
-        for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Any, Metric, Array, Array]]:
+        """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node.
+
+        Some groups at a time, along a new first axis.
+        """
+        groups = [part[:, None, None] for part in self.counts.groups(agent)]
+        some = max(CELLS // self.fit.agents[agent].weights.size, 1)
+        for start in range(0, len(groups[0]), some):
+            c, n, size = (part[start : start + some] for part in groups)
             for metric, first, second in self._moments(agent, metrics, c, n):
                 yield size, metric, first, second
 
     def _moments(
-        self, agent: int, metrics: tuple[Metric, ...], c: int, n: int
+        self, agent: int, metrics: tuple[Metric, ...], c: int | Array, n: int | Array
     ) -> Iterator[tuple[Metric, Array, Array]]:
         """Of each metric E t and E t² of a task with c of n at every node."""
         for power, own in by_family(metrics):
@@ -187,6 +196,12 @@ class GridPosterior(Posterior):
 
         return self.once((agent, "new task draws", metrics), drawn)[metric]
 
+    def draw_tasks(self, agents: Iterable[int]) -> None:
+        """In threads: every agent has its own random stream, so order changes nothing."""
+        if self.metrics:
+            self.hyper_draws()  # all agents' at once
+            in_threads(lambda agent: self.distribution(agent, "tasks", self.metrics[0]), agents)
+
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks; all metrics share the same draws of p."""
         metrics = self._together(metric)
@@ -242,16 +257,18 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     if wide.any():
         at, apart = np.flatnonzero(wide), axis.theta - axis.centre
         # log of the mass at every node, up to a constant of each draw: a product of two matrices
-        of_nodes = np.stack([apart**2, apart, grid.log_marginal + np.log(axis.spacing)])
+        of_nodes = np.stack([apart**2, apart, grid.log_marginal + np.log(axis.spacing)], axis=1)
         precision = tau[at] ** -2.0
-        of_draws = np.stack([-0.5 * precision, precision * (m[at] - axis.centre), np.ones(at.size)], axis=1)
+        of_draws = np.stack([-0.5 * precision, precision * (m[at] - axis.centre), np.ones(at.size)])
         node = np.empty(at.size, dtype=np.int64)
         for start in range(0, at.size, BLOCK):
-            mass = of_draws[start : start + BLOCK] @ of_nodes
-            mass -= mass.max(axis=1, keepdims=True)
-            np.cumsum(np.exp(mass, out=mass), axis=1, out=mass)
-            reached = uniform[at[start : start + BLOCK]] * mass[:, -1]
-            node[start : start + BLOCK] = np.count_nonzero(mass < reached[:, None], axis=1)
+            block = slice(start, start + BLOCK)
+            mass = of_nodes @ of_draws[:, block]  # a row for each node: sums along rows of draws are fast
+            mass -= mass.max(axis=0)
+            np.exp(mass, out=mass)
+            for below, own in pairwise(mass):
+                own += below
+            node[block] = np.count_nonzero(mass < uniform[at[block]] * mass[-1], axis=0)
         node = np.minimum(node, axis.size - 1)
         out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
