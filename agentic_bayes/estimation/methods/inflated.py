@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -53,10 +53,10 @@ class InflatedPosterior(GridPosterior):
             values += mass
             yield k, values
 
-    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Any, Metric, Array, Array]]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Array, Metric, Array, Array]]:
         for c, n, size in zip(*self.counts.groups(agent), strict=True):
             for metric, first, second in self._moments(agent, metrics, c, n):
-                yield size, metric, first[None], second[None]
+                yield np.array([size]), metric, first[None], second[None]
 
     def _responsibility(self, grid: AgentGrid, c: int | Array, n: int | Array) -> tuple[Array, Array, Array]:
         """Probabilities that such a task never passes, always passes, or neither, at every node."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -108,11 +107,11 @@ class JudgedPosterior(GridPosterior):
         """One metric at a time: the tables with the rates are large."""
         return (metric,)
 
-    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Any, Metric, Array, Array]]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Array, Metric, Array, Array]]:
         for metric in metrics:
             for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
                 once, twice = (self._kind_power(agent, metric, kind, k) for k in (metric.k, 2 * metric.k))
-                yield size, metric, once[None], twice[None]
+                yield np.array([size]), metric, once[None], twice[None]
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task, computed once per kind of task; a task without data has the population's."""

@@ -306,6 +306,10 @@ class Concentration:
         assert rho_density is not None
         return np.asarray(v - np.log(self.scale) + rho_density(np.expm1(v) / self.scale))
 
+    def rho(self, v: Array) -> Array:
+        """ρ of v."""
+        return np.exp(-softplus(v)) if self.in_log_kappa else np.expm1(v) / self.scale
+
     def over(self, low: float, high: float, nodes: int) -> RhoAxis:
         """Gauss-Legendre nodes between two values of v."""
         return self.at(*legendre_between(low, high, nodes))
@@ -314,10 +318,10 @@ class Concentration:
         """Given nodes v and log dv."""
         log_weight = log_dv + self._log_density(v)
         if self.in_log_kappa:
-            return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_weight)
+            return RhoAxis(v, self.rho(v), np.exp(-softplus(-v)), log_weight)
         # 1 - ρ = ((1 + scale) - e^v)/scale, without cancellation where v nears its end
         one_minus = -np.expm1(v - np.log1p(self.scale)) * (1 + self.scale) / self.scale
-        return RhoAxis(v, np.expm1(v) / self.scale, one_minus, log_weight)
+        return RhoAxis(v, self.rho(v), one_minus, log_weight)
 
 
 def _known_support(prior: Any, coordinate: Callable[[Array], Array]) -> Range | None:

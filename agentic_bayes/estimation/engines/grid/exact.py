@@ -86,8 +86,9 @@ class GridPosterior(Posterior):
         mass, total = self._mass(agent), int(self.counts.scored[agent].sum())
         centre, within = ({metric: np.zeros(mass.shape) for metric in metrics} for _ in range(2))
         for size, metric, first, second in self._group_moments(agent, metrics):
-            centre[metric] += np.sum(size * first, axis=0)
-            within[metric] += np.sum(size * np.maximum(second - first**2, 0), axis=0)  # rounding may take it below
+            centre[metric] += np.einsum("g,g...->...", size, first)
+            # rounding may take it below 0
+            within[metric] += np.einsum("g,g...->...", size, np.maximum(second - first**2, 0))
         found = {}
         for metric in metrics:
             own = centre[metric] / total
@@ -100,17 +101,16 @@ class GridPosterior(Posterior):
         """Posterior mass of every node."""
         return self.fit.agents[agent].weights
 
-    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Any, Metric, Array, Array]]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Array, Metric, Array, Array]]:
         """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node.
 
         Some groups at a time, along a new first axis.
         """
-        groups = [part[:, None, None] for part in self.counts.groups(agent)]
-        some = max(CELLS // self.fit.agents[agent].weights.size, 1)
+        groups, some = self.counts.groups(agent), max(CELLS // self.fit.agents[agent].weights.size, 1)
         for start in range(0, len(groups[0]), some):
             c, n, size = (part[start : start + some] for part in groups)
-            for metric, first, second in self._moments(agent, metrics, c, n):
-                yield size, metric, first, second
+            for metric, first, second in self._moments(agent, metrics, c[:, None, None], n[:, None, None]):
+                yield size.astype(np.float64), metric, first, second
 
     def _moments(
         self, agent: int, metrics: tuple[Metric, ...], c: int | Array, n: int | Array
@@ -161,35 +161,36 @@ class GridPosterior(Posterior):
             rho[:, agent] = _draw_rho(grid, self.fit.likelihoods[agent], own, theta[:, agent])
         return theta, rho
 
+    @cached_property
+    def _shares(self) -> tuple[Array, Array]:
+        """Draws of μ and 1 - μ, shape (draws, agents)."""
+        theta = self._hyper[0]
+        return np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta))
+
     def hyper_draws(self) -> dict[str, Array]:
         """μ and ρ of every agent, and m and τ where agents share strength."""
-        theta, rho = self._hyper
         pool = dict(zip(("m", "tau"), self.pool_draws or (), strict=False))
-        return {"mu": np.exp(-np.logaddexp(0, -theta)), "rho": rho, **pool}
+        return {"mu": self._shares[0], "rho": self._hyper[1], **pool}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """One Beta distribution per draw."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
-        mu = np.exp(-np.logaddexp(0, -theta))
+        mu, rho = (part[:, agent, None] for part in (self._shares[0], self._hyper[1]))
         return Population(mu, 1 - mu, rho, np.ones((1, 1))).thinned(draws)
 
     def _given_data(self, agent: int, c: Array, n: Array) -> tuple[Array, Array]:
         """Beta parameters of p given data, shape (draws, len(c))."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
+        mu, one_minus_mu, rho = (part[:, agent, None] for part in (*self._shares, self._hyper[1]))
         kappa = (1 - rho) / rho
-        alpha = np.exp(-np.logaddexp(0, -theta)) * kappa + c
-        beta = np.exp(-np.logaddexp(0, theta)) * kappa + (n - c)
-        return np.maximum(alpha, TINY), np.maximum(beta, TINY)
+        return np.maximum(mu * kappa + c, TINY), np.maximum(one_minus_mu * kappa + (n - c), TINY)
 
     def _population_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the metric of a new task."""
         metrics = self._together(metric)
 
         def drawn() -> dict[Metric, Array]:
-            theta, rho = (part[:, agent] for part in self._hyper)
-            found = {}
+            rho, found = self._hyper[1][:, agent], {}
             for power, own in by_family(metrics):
-                share = np.exp(-np.logaddexp(0, -theta if power else theta))
+                share = self._shares[0 if power else 1][:, agent]
                 for k, tail in mean_powers(share, rho, 1 - rho, 0, 0, own):
                     found[own[k]] = tail if power else 1 - tail
             return found
@@ -286,12 +287,18 @@ def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Gener
     edges = np.linspace(max(v[0] - (v[1] - v[0]), low), min(v[-1] + (v[-1] - v[-2]), high), RHO_CELLS + 1)
     middle, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     cells = likelihood.concentration.at(middle, np.full(middle.shape, np.log(width)))
-    nodes, row = np.unique(grid.axis.nearest(theta), return_inverse=True)
+    nearest = grid.axis.nearest(theta)
+    seen = np.bincount(nearest) > 0
+    nodes, row = np.flatnonzero(seen), (np.cumsum(seen) - 1)[nearest]
     table = likelihood(grid.axis.theta[nodes], cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
     cumulative = np.cumsum(mass, axis=1)
     # one search in all rows: the first rises from 0 to 1, the second from 1 to 2, …
     stacked = (np.minimum(cumulative, 1) + np.arange(len(cumulative))[:, None]).ravel()
-    cell = np.minimum(np.searchsorted(stacked, row + rng.random(theta.size)) - row * RHO_CELLS, RHO_CELLS - 1)
+    wanted = row + rng.random(theta.size)
+    order = np.argsort(wanted)  # neighbours are found faster
+    cell = np.empty(theta.size, dtype=np.int64)
+    cell[order] = np.searchsorted(stacked, wanted[order])
+    cell = np.minimum(cell - row * RHO_CELLS, RHO_CELLS - 1)
     drawn = edges[cell] + width * rng.random(theta.size)
-    return np.asarray(np.clip(likelihood.concentration.at(drawn, np.zeros(drawn.shape)).rho, 1e-12, 1 - 1e-12))
+    return np.clip(likelihood.concentration.rho(drawn), 1e-12, 1 - 1e-12)
