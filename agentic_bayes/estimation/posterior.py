@@ -104,7 +104,8 @@ class Posterior(ABC):
         return self.once(key, lambda: self.distribution(agent, estimand, metric, group).stats(prob, kind))
 
     def draw_tasks(self, agents: Iterable[int]) -> None:
-        """Prepare the means over tasks of several agents, which otherwise one after the other would draw when asked."""
+        """Prepare the means over tasks of several agents; most methods have nothing to prepare."""
+        del agents
 
     @abstractmethod
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution: ...

@@ -149,37 +149,36 @@ class GridPosterior(Posterior):
             else _draw_pool(self.fit.pool, self.rng(0, self.counts.stream), CHAINS * DRAWS)
         )
 
-    @cached_property
-    def _hyper(self) -> tuple[Array, Array]:
-        """Draws of θ and ρ, shape (draws, agents); agents that share strength belong together row by row."""
-        count = CHAINS * DRAWS
-        theta, rho = np.empty((2, count, len(self.fit.agents)))
-        m, tau = self.pool_draws or (None, None)
-        for agent, grid in enumerate(self.fit.agents):
-            own = self.rng(1, self.counts.streams[agent])
-            theta[:, agent] = draw_theta(grid, own, count, m, tau)
-            rho[:, agent] = _draw_rho(grid, self.fit.likelihoods[agent], own, theta[:, agent])
-        return theta, rho
+    def _draw_hyper(self, agent: int) -> tuple[Array, Array]:
+        """Draws of θ and ρ, shape (draws,); those of agents that share strength belong together."""
+        grid, own = self.fit.agents[agent], self.rng(1, self.counts.streams[agent])
+        theta = draw_theta(grid, own, CHAINS * DRAWS, *(self.pool_draws or (None, None)))
+        return theta, _draw_rho(grid, self.fit.likelihoods[agent], own, theta)
 
-    @cached_property
-    def _shares(self) -> tuple[Array, Array]:
-        """Draws of μ and 1 - μ, shape (draws, agents)."""
-        theta = self._hyper[0]
-        return np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta))
+    def _hyper(self, agent: int) -> tuple[Array, Array, Array]:
+        """Draws of μ, 1 - μ and ρ of one agent, shape (draws,)."""
+
+        def drawn() -> tuple[Array, Array, Array]:
+            theta, rho = self._draw_hyper(agent)
+            return np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta)), rho
+
+        return self.once((agent, "hyper"), drawn)
 
     def hyper_draws(self) -> dict[str, Array]:
         """μ and ρ of every agent, and m and τ where agents share strength."""
+        drawn = [self._hyper(agent) for agent in range(len(self.fit.agents))]
+        mu, _, rho = (np.stack(part, axis=1) for part in zip(*drawn, strict=True))
         pool = dict(zip(("m", "tau"), self.pool_draws or (), strict=False))
-        return {"mu": self._shares[0], "rho": self._hyper[1], **pool}
+        return {"mu": mu, "rho": rho, **pool}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """One Beta distribution per draw."""
-        mu, rho = (part[:, agent, None] for part in (self._shares[0], self._hyper[1]))
+        mu, _, rho = (part[:, None] for part in self._hyper(agent))
         return Population(mu, 1 - mu, rho, np.ones((1, 1))).thinned(draws)
 
     def _given_data(self, agent: int, c: Array, n: Array) -> tuple[Array, Array]:
         """Beta parameters of p given data, shape (draws, len(c))."""
-        mu, one_minus_mu, rho = (part[:, agent, None] for part in (*self._shares, self._hyper[1]))
+        mu, one_minus_mu, rho = (part[:, None] for part in self._hyper(agent))
         kappa = (1 - rho) / rho
         return np.maximum(mu * kappa + c, TINY), np.maximum(one_minus_mu * kappa + (n - c), TINY)
 
@@ -188,10 +187,9 @@ class GridPosterior(Posterior):
         metrics = self._together(metric)
 
         def drawn() -> dict[Metric, Array]:
-            rho, found = self._hyper[1][:, agent], {}
+            (mu, one_minus_mu, rho), found = self._hyper(agent), {}
             for power, own in by_family(metrics):
-                share = self._shares[0 if power else 1][:, agent]
-                for k, tail in mean_powers(share, rho, 1 - rho, 0, 0, own):
+                for k, tail in mean_powers(mu if power else one_minus_mu, rho, 1 - rho, 0, 0, own):
                     found[own[k]] = tail if power else 1 - tail
             return found
 
@@ -200,8 +198,10 @@ class GridPosterior(Posterior):
     def draw_tasks(self, agents: Iterable[int]) -> None:
         """In threads: every agent has its own random stream, so order changes nothing."""
         if self.metrics:
-            self.hyper_draws()  # all agents' at once
-            in_threads(lambda agent: self.distribution(agent, "tasks", self.metrics[0]), agents)
+            chosen = list(agents)
+            for agent in chosen:
+                self._hyper(agent)  # small steps and what agents share, which threads would hinder
+            in_threads(lambda agent: self.distribution(agent, "tasks", self.metrics[0]), chosen)
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks; all metrics share the same draws of p."""

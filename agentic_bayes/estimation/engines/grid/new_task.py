@@ -132,16 +132,16 @@ class NewTask:
         return self._table(self._places)
 
     def _table_for(self, wanted: Array) -> tuple[Array, Array, Array]:
-        """The part of the table around these normal quantiles, or all of it where they are many or that part has gaps."""
+        """The part of the table around these normal quantiles; all of it where they are many or that part has gaps."""
         near = np.unique(np.searchsorted(QUANTILES, wanted)[:, None] + np.arange(-AROUND, AROUND))
         if 2 * near.size > QUANTILES.size or near[0] < 0 or near[-1] >= QUANTILES.size:
             return self._whole
         if self._places.size == QUANTILES.size:
             part = self._table(self._places[near])
             cell = np.searchsorted(part[0], wanted, side="right")
-            if part[0].size == near.size and cell.min() > 0 and cell.max() < near.size:
-                if np.all(near[cell] - near[cell - 1] == 1):
-                    return part
+            inside = part[0].size == near.size and cell.min() > 0 and cell.max() < near.size
+            if inside and np.all(near[cell] - near[cell - 1] == 1):
+                return part
         return self._whole
 
     def quantile(self, q: Array) -> Array:
