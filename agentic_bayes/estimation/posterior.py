@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -37,12 +37,13 @@ def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
     return out
 
 
-def in_threads(work: Callable[[int], object], agents: Iterable[int]) -> None:
+def in_threads(work: Callable[[int], object], agents: Sequence[int]) -> None:
     """Do this for every agent, some at a time: while NumPy draws, Python is free for another thread."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as pool:
-        list(pool.map(work, agents))
+    if len(agents) > 1:
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as pool:
+            list(pool.map(work, agents))
 
 
 def labelled(draws: Mapping[str, Array], agents: Any, groups: Any = ()) -> xr.Dataset:
@@ -103,9 +104,9 @@ class Posterior(ABC):
         key = ("stats", agent, estimand, metric, prob, kind, group)
         return self.once(key, lambda: self.distribution(agent, estimand, metric, group).stats(prob, kind))
 
-    def draw_tasks(self, agents: Iterable[int]) -> None:
-        """Prepare the means over tasks of several agents; most methods have nothing to prepare."""
-        del agents
+    def draw_tasks(self, agents: Sequence[int], metric: Metric) -> None:
+        """Prepare this metric's means over tasks of several agents; most methods have nothing to prepare."""
+        del agents, metric
 
     @abstractmethod
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution: ...

@@ -5,7 +5,7 @@ p is integrated out in closed form and δ on a grid (`CrossedLikelihood`), so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -208,9 +208,9 @@ class CrossedPosterior(Posterior):
         """P of the tasks `_shown`, shape (points, tasks)."""
         return self.once(("p", agent), lambda: self._p_of(agent, self._shown, self._difficulty))
 
-    def draw_tasks(self, agents: Iterable[int]) -> None:
+    def draw_tasks(self, agents: Sequence[int], metric: Metric) -> None:
         """In threads, after the difficulties, which agents share; every agent has its own random stream."""
-        if self._difficulty.size:
+        if len(agents) > 1 and self._difficulty.size:
             in_threads(self._drawn_p, agents)
 
     def _tasks_values(self, agent: int, metric: Metric) -> Array:

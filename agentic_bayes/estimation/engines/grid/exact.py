@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -195,13 +195,11 @@ class GridPosterior(Posterior):
 
         return self.once((agent, "new task draws", metrics), drawn)[metric]
 
-    def draw_tasks(self, agents: Iterable[int]) -> None:
+    def draw_tasks(self, agents: Sequence[int], metric: Metric) -> None:
         """In threads: every agent has its own random stream, so order changes nothing."""
-        if self.metrics:
-            chosen = list(agents)
-            for agent in chosen:
-                self._hyper(agent)  # small steps and what agents share, which threads would hinder
-            in_threads(lambda agent: self.distribution(agent, "tasks", self.metrics[0]), chosen)
+        for agent in agents:
+            self._hyper(agent)  # what agents share, and small steps, for which threads would wait for each other
+        in_threads(lambda agent: self.distribution(agent, "tasks", metric), agents)
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks; all metrics share the same draws of p."""
