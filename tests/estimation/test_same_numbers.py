@@ -15,6 +15,7 @@ from scipy import stats
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import Drawn
 from agentic_bayes.estimation.engines.grid.axes import Axis
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid
 from agentic_bayes.estimation.engines.grid.quadrature import _Functions, rows_of
 from agentic_bayes.estimation.engines.importance.pareto import smoothed
@@ -91,6 +92,14 @@ def test_drawing_agents_in_threads_gives_the_bits_that_one_after_the_other_gives
         np.testing.assert_array_equal(
             together.metric_draws(agent, **question), alone.metric_draws(agent, **question), strict=True
         )
+
+
+def test_who_asks_for_one_agent_does_not_wait_for_the_draws_of_others(monkeypatch):
+    """Comparing two of 200 agents draws for two."""
+    drawn, draw = [], GridPosterior._draw_hyper
+    monkeypatch.setattr(GridPosterior, "_draw_hyper", lambda self, agent: drawn.append(agent) or draw(self, agent))
+    estimate(outcomes_of(*random_counts(2)), "hierarchical").metric_draws("a2")
+    assert drawn == [2]
 
 
 def test_a_few_quantiles_of_a_new_task_are_those_that_the_whole_table_gives():
