@@ -1,9 +1,10 @@
 """Time, memory and error of the engines of the hierarchical model.
 
-``python benchmarks/engines.py`` prints three tables: the exact engine over sizes of data, with the draws of `tasks` and
-`task` timed separately; how its time grows, as slopes of log time over log size; and the exact engine next to PyMC with
-nutpie (4 × 1,000 draws) on the same outcomes. Seconds are wall time: for the exact engine the median of five runs after
-a warm-up, for the sampler one run.
+``python benchmarks/engines.py`` prints four tables: `estimate` and its summary, with the times that were asked for;
+the exact engine over sizes of data, with the draws of `tasks` and `task` timed separately; how its time grows, as
+slopes of log time over log size; and the exact engine next to PyMC with nutpie (4 × 1,000 draws) on the same outcomes.
+Seconds are wall time: for the exact engine the median of five runs after a warm-up, for the sampler one run. The first
+table has the least of three runs, in wall time and in CPU time: the latter depends less on what else the machine does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.fitting import MOST_CROSSED
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
@@ -43,12 +46,18 @@ GROWING = {
     "trials": (2, (1, 50, 10), (1, 50, 1_000)),
 }
 FEW_KS, MANY_KS = 5, 100
+# size → the wall times that were asked for: of a fit with means and intervals of `population`, and with `summary()`
+ASKED = {(3, 50, 5): ("25 ms", "60 ms"), (13, 80, 5): ("120 ms", "300 ms"), (200, 10, 3): ("1 s", "–")}
 METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
 
 
 def main(sizes: Sequence[tuple[int, int, int]] = SIZES, compared: Sequence[tuple[int, int, int]] = COMPARED) -> None:
     """Run everything and print the tables."""
+    print_table(
+        ("agents × tasks × trials", "method", "population", "CPU", "asked", "with summary", "CPU", "asked"), asked()
+    )
+    print()
     print_table(
         ("agents × tasks × trials", "fit", "population", "tasks", "task", "peak of fit", "peak of all"),
         [scaling(*size) for size in sizes],
@@ -103,6 +112,40 @@ def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
         work(argument)
         times.append(time.perf_counter() - start)
     return statistics.median(times[1:])
+
+
+def asked() -> list[tuple[str, ...]]:
+    """`estimate` with the intervals of `population`, and with its summary; and all k up to 100 next to one."""
+    rows = []
+    for size, (alone, whole) in ASKED.items():
+        outcomes = simulated(*size)
+        for method in ("hierarchical", "crossed") if size[0] <= MOST_CROSSED else ("hierarchical",):
+            population = least(lambda o=outcomes, m=method: aggregates(estimate(o, m).posterior, "population"))
+            summary = least(lambda o=outcomes, m=method: estimate(o, m).summary())
+            name = " × ".join(map(str, size))
+            rows.append((name, method, *map(in_ms, population), alone, *map(in_ms, summary), whole))
+    outcomes = simulated(3, 50, 5)
+    for method in ("hierarchical", "crossed"):
+        one, many = (least(lambda k=k, m=method: estimate(outcomes, m, k=k).summary()) for k in (1, range(1, 101)))
+        ratios = [f"{most / single:.1f} ×" for single, most in zip(one, many, strict=True)]
+        rows.append(("3 × 50 × 5, k = 1 to 100", method, "", "", "", *ratios, "5 × one k"))
+    return rows
+
+
+def least(work: Callable[[], Any]) -> tuple[float, float]:
+    """Least wall time and least CPU time of three runs after a warm-up."""
+    times = []
+    for _ in range(4):
+        start = time.perf_counter(), time.process_time()
+        work()
+        times.append((time.perf_counter() - start[0], time.process_time() - start[1]))
+    wall, cpu = np.min(times[1:], axis=0).tolist()
+    return wall, cpu
+
+
+def in_ms(value: float) -> str:
+    """Seconds as milliseconds."""
+    return f"{1e3 * value:,.0f} ms"
 
 
 def scaling(agents: int, tasks: int, trials: int) -> tuple[str, ...]:

@@ -263,6 +263,8 @@ def rank(
 
 def _ranks(est: Estimate, metric: Metric, estimand: Estimand) -> tuple[Array, Array, Array]:
     """Ranks and metrics, shape (draws, agents), and which agents nothing in the data tells apart."""
+    if estimand == "tasks":
+        est.posterior.draw_tasks(range(len(est.agents)), metric)
     draws = np.stack([est.metric_draws(a, metric=metric, estimand=estimand) for a in est.agents], axis=1)
     ahead = sum(np.sign(own[:, None] - draws) for own in draws.T)  # equal ones share the mean of their ranks
     return (1 + len(est.agents) + ahead) / 2, draws, alike(est)

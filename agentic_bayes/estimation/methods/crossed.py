@@ -5,7 +5,7 @@ p is integrated out in closed form and δ on a grid (`CrossedLikelihood`), so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from agentic_bayes.estimation.methods.crossed_likelihood import (
     one_blas_thread,
 )
 from agentic_bayes.estimation.population import Population, log_binomial
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior, draws_by_task
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior, draws_by_task, in_threads
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
@@ -207,6 +207,11 @@ class CrossedPosterior(Posterior):
     def _drawn_p(self, agent: int) -> Array:
         """P of the tasks `_shown`, shape (points, tasks)."""
         return self.once(("p", agent), lambda: self._p_of(agent, self._shown, self._difficulty))
+
+    def draw_tasks(self, agents: Sequence[int], metric: Metric) -> None:
+        """In threads, after the difficulties, which agents share; every agent has its own random stream."""
+        if len(agents) > 1 and self._difficulty.size:
+            in_threads(self._drawn_p, agents)
 
     def _tasks_values(self, agent: int, metric: Metric) -> Array:
         """The mean over the scored tasks at every point."""

@@ -70,19 +70,16 @@ class AgentGroups(GridPosterior):
         """Draws of m and τ, shape (draws,)."""
         return self._joint[:2]
 
-    @cached_property
-    def _hyper(self) -> tuple[Array, Array]:
-        """Draws of θ and ρ, shape (draws, groups)."""
+    def _draw_hyper(self, agent: int) -> tuple[Array, Array]:
+        """Draws of θ of a group, and of ρ, which all groups share."""
         m, tau, rho, node = self._joint
-        theta = np.empty((rho.size, len(self.grouped.groups)))
+        grid, rng, theta = self.grouped.groups[agent], self.rng(1, self.counts.streams[agent]), np.empty(rho.size)
         one = RhoAxis(*(np.zeros(1),) * 4)
-        for group, grid in enumerate(self.grouped.groups):
-            rng = self.rng(1, self.counts.streams[group])
-            for r in np.unique(node).tolist():
-                here = node == r
-                given = AgentGrid(grid.axis, one, grid.loglik[:, [r]], np.zeros(grid.axis.size))
-                theta[here, group] = draw_theta(given, rng, int(here.sum()), m[here], tau[here])
-        return theta, np.repeat(rho[:, None], theta.shape[1], axis=1)
+        for r in np.unique(node).tolist():
+            here = node == r
+            given = AgentGrid(grid.axis, one, grid.loglik[:, [r]], np.zeros(grid.axis.size))
+            theta[here] = draw_theta(given, rng, int(here.sum()), m[here], tau[here])
+        return theta, rho
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,17 +189,16 @@ class GroupedPosterior(Posterior):
 
     def hyper_draws(self) -> dict[str, Array]:
         """μ (draws, agents, groups); m, τ and ρ (draws, agents)."""
-        theta = np.stack([part._hyper[0][:, :-1] for part in self.parts], axis=1)
-        rho = np.stack([part._hyper[1][:, 0] for part in self.parts], axis=1)
-        m, tau = (np.stack([part.pool_draws[i] for part in self.parts], axis=1) for i in (0, 1))
-        return {"mu": np.exp(-np.logaddexp(0, -theta)), "rho": rho, "m": m, "tau": tau}
+        drawn = [part.hyper_draws() for part in self.parts]
+        mu, rho, m, tau = (np.stack([own[name] for own in drawn], axis=1) for name in ("mu", "rho", "m", "tau"))
+        return {"mu": mu[:, :, :-1], "rho": rho[:, :, 0], "m": m, "tau": tau}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """A Beta distribution of every group per draw, in the proportions of the scored tasks."""
-        theta, rho = self.parts[agent]._hyper
+        drawn = self.parts[agent].hyper_draws()
         shares = self._shares(agent, "tasks" if self.counts.scored[agent].any() else "population")
-        mu = np.exp(-np.logaddexp(0, -theta[:, :-1]))
-        return Population(mu, 1 - mu, rho[:, :1], shares[None]).thinned(draws)
+        mu, rho = drawn["mu"][:, :-1], drawn["rho"][:, :1]
+        return Population(mu, 1 - mu, rho, shares[None]).thinned(draws)
 
     def log_likelihood(self) -> Array:
         """Log probability of every scored cell given its group, shape (draws, cells), agent by agent."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -39,7 +39,9 @@ class InflatedPosterior(GridPosterior):
     and `task` from draws.
     """
 
-    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
+    def _powers(
+        self, grid: AgentGrid, power: bool, c: int | Array, n: int | Array, ks: Iterable[int]
+    ) -> Iterator[tuple[int, Array]]:
         """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
         never, always, rest = self._responsibility(grid, c, n)
         mass = always if power else never
@@ -51,7 +53,12 @@ class InflatedPosterior(GridPosterior):
             values += mass
             yield k, values
 
-    def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Array, Metric, Array, Array]]:
+        for c, n, size in zip(*self.counts.groups(agent), strict=True):
+            for metric, first, second in self._moments(agent, metrics, c, n):
+                yield np.array([size]), metric, first[None], second[None]
+
+    def _responsibility(self, grid: AgentGrid, c: int | Array, n: int | Array) -> tuple[Array, Array, Array]:
         """Probabilities that such a task never passes, always passes, or neither, at every node."""
         axis = cast(InflatedAxis, grid.rho)
         if n == 0:
@@ -87,40 +94,34 @@ class InflatedPosterior(GridPosterior):
                 )
         return found
 
-    @cached_property
-    def _nodes(self) -> tuple[Array, Array]:
-        """Draws of θ and of a node of (ρ, weights), shape (draws, agents)."""
-        count = CHAINS * DRAWS
-        theta = np.empty((count, len(self.fit.agents)))
-        node = np.empty(theta.shape, dtype=np.int64)
-        m, tau = self.pool_draws or (None, None)
-        for agent, grid in enumerate(self.fit.agents):
-            own = self.rng(1, self.counts.streams[agent])
-            theta[:, agent] = draw_theta(grid, own, count, m, tau)
-            row = grid.axis.nearest(theta[:, agent])
+    def _nodes(self, agent: int) -> tuple[Array, Array]:
+        """Draws of θ and of a node of (ρ, weights), shape (draws,)."""
+
+        def drawn() -> tuple[Array, Array]:
+            grid, own, count = self.fit.agents[agent], self.rng(1, self.counts.streams[agent]), CHAINS * DRAWS
+            theta = draw_theta(grid, own, count, *(self.pool_draws or (None, None)))
+            row, node = grid.axis.nearest(theta), np.empty(count, dtype=np.int64)
             share = grid.weights / grid.weights.sum(axis=1, keepdims=True)
             uniform = own.random(count)
             for i in np.unique(row):
                 here = row == i
-                node[here, agent] = np.searchsorted(np.cumsum(share[i]), uniform[here])
-            node[:, agent] = np.minimum(node[:, agent], share.shape[1] - 1)
-        return theta, node
+                node[here] = np.searchsorted(np.cumsum(share[i]), uniform[here])
+            return theta, np.minimum(node, share.shape[1] - 1)
 
-    @cached_property
-    def _hyper(self) -> tuple[Array, Array]:
-        theta, node = self._nodes
-        rho = np.stack([grid.rho.rho[node[:, a]] for a, grid in enumerate(self.fit.agents)], axis=1)
-        return theta, np.clip(rho, 1e-12, 1 - 1e-12)
+        return self.once((agent, "nodes"), drawn)
+
+    def _draw_hyper(self, agent: int) -> tuple[Array, Array]:
+        theta, node = self._nodes(agent)
+        return theta, np.clip(self.fit.agents[agent].rho.rho[node], 1e-12, 1 - 1e-12)
 
     def weights_drawn(self, agent: int) -> tuple[Array, Array, Array]:
         """Draws of never, always and rest, shape (draws,)."""
-        axis, node = cast(InflatedAxis, self.fit.agents[agent].rho), self._nodes[1][:, agent]
+        axis, node = cast(InflatedAxis, self.fit.agents[agent].rho), self._nodes(agent)[1]
         return axis.never[node], axis.always[node], axis.rest[node]
 
     def population(self, agent: int, draws: int) -> Population | None:
         """A Beta distribution and two point masses per draw."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
-        mu = np.exp(-np.logaddexp(0, -theta))
+        mu, _, rho = (part[:, None] for part in self._hyper(agent))
         never, always, rest = (part[:, None] for part in self.weights_drawn(agent))
         zero = np.zeros(mu.shape)
         mu, one_minus_mu = np.hstack([mu, zero, zero + 1]), np.hstack([1 - mu, zero + 1, zero])
@@ -137,13 +138,19 @@ class InflatedPosterior(GridPosterior):
         return np.asarray(always + rest * super()._population_draws(agent, metric))
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
-        c, n, sizes = self.counts.groups(agent)
-        total = np.zeros(CHAINS * DRAWS)
-        for group, size in enumerate(sizes.tolist()):
-            count = min(size, LARGE_GROUP)
-            p = self._group_draws(agent, int(c[group]), int(n[group]), count)
-            total += apply_metric(p, metric).sum(axis=1) * (size / count)
-        return np.asarray(total / sizes.sum())
+        metrics = self._together(metric)
+
+        def drawn() -> dict[Metric, Array]:
+            c, n, sizes = self.counts.groups(agent)
+            total = {own: np.zeros(CHAINS * DRAWS) for own in metrics}
+            for group, size in enumerate(sizes.tolist()):
+                count = min(size, LARGE_GROUP)
+                p = self._group_draws(agent, int(c[group]), int(n[group]), count)
+                for own, values in total.items():
+                    values += apply_metric(p, own).sum(axis=1) * (size / count)
+            return {own: values / sizes.sum() for own, values in total.items()}
+
+        return self.once((agent, "tasks", metrics), drawn)[metric]
 
     def _group_draws(self, agent: int, c: int, n: int, count: int) -> Array:
         """Draws of p for `count` tasks with c of n, shape (draws, count)."""
@@ -153,7 +160,7 @@ class InflatedPosterior(GridPosterior):
         never, always, rest = self.weights_drawn(agent)
         uniform = rng.random(p.shape)
         if n > 0:
-            theta, rho = (part[:, agent] for part in self._hyper)
+            theta, rho = self._nodes(agent)[0], self._hyper(agent)[2]
             log_mu, log_nu = -np.logaddexp(0, -theta), -np.logaddexp(0, theta)
             beta = rest * np.exp(_log_pmf(c, n, log_mu, log_nu, rho)) if c in (0, n) else rest
             never = never / (never + beta) if c == 0 else np.zeros(never.shape)

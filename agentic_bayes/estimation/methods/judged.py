@@ -10,7 +10,7 @@ import numpy as np
 
 from agentic_bayes.estimation.arithmetic import LARGE_GROUP, apply_metric, mean_of_metric
 from agentic_bayes.estimation.distribution import Distribution, Drawn, Stats
-from agentic_bayes.estimation.engines.grid.axes import legendre_nodes, softplus
+from agentic_bayes.estimation.engines.grid.axes import legendre_nodes
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, of_tail
 from agentic_bayes.estimation.engines.grid.judged import JudgedFit, JudgedLikelihood
@@ -107,11 +107,11 @@ class JudgedPosterior(GridPosterior):
         """One metric at a time: the tables with the rates are large."""
         return (metric,)
 
-    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Array, Metric, Array, Array]]:
         for metric in metrics:
             for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
                 once, twice = (self._kind_power(agent, metric, kind, k) for k in (metric.k, 2 * metric.k))
-                yield size, metric, once, twice
+                yield np.array([size]), metric, once[None], twice[None]
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task, computed once per kind of task; a task without data has the population's."""
@@ -139,30 +139,25 @@ class JudgedPosterior(GridPosterior):
         node = rng.choice(mass.size, size=count, p=mass / mass.sum())
         return np.tile(node, (len(self.counts.agents), 1))
 
-    @cached_property
-    def _hyper(self) -> tuple[Array, Array]:
-        """Draws of θ and ρ, shape (draws, agents), given each draw of the error rates."""
-        count = CHAINS * DRAWS
-        theta, rho = np.empty((2, count, len(self.fit.agents)))
-        for agent, grid in enumerate(self.fit.agents):
-            rng = self.rng(1, self.counts.streams[agent])
-            uniform, jitter = rng.random(count), rng.random(count) - 0.5
-            table, axis = self.judged.tables[agent], grid.axis
-            drawn = self._rate_node[agent]
-            for node in np.unique(drawn):
-                here = drawn == node
-                mass = np.cumsum(np.exp(table[:, :, node]).ravel())
-                cell = np.minimum(np.searchsorted(mass, uniform[here] * mass[-1]), mass.size - 1)
-                row, column = np.divmod(cell, grid.rho.rho.size)
-                theta[here, agent] = axis.near(row, jitter[here])
-                rho[here, agent] = grid.rho.rho[column]
+    def _draw_hyper(self, agent: int) -> tuple[Array, Array]:
+        """Draws of θ and ρ, shape (draws,), given each draw of the error rates."""
+        grid, table, drawn = self.fit.agents[agent], self.judged.tables[agent], self._rate_node[agent]
+        theta, rho = np.empty((2, CHAINS * DRAWS))
+        rng = self.rng(1, self.counts.streams[agent])
+        uniform, jitter = rng.random(theta.size), rng.random(theta.size) - 0.5
+        for node in np.unique(drawn):
+            here = drawn == node
+            mass = np.cumsum(np.exp(table[:, :, node]).ravel())
+            cell = np.minimum(np.searchsorted(mass, uniform[here] * mass[-1]), mass.size - 1)
+            row, column = np.divmod(cell, grid.rho.rho.size)
+            theta[here], rho[here] = grid.axis.near(row, jitter[here]), grid.rho.rho[column]
         return theta, np.clip(rho, 1e-12, 1 - 1e-12)
 
     def _population_beta(self, agent: int) -> tuple[Array, Array]:
         """Beta parameters of a new task at each draw of the hyperparameters, as columns."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
+        mu, one_minus_mu, rho = (part[:, None] for part in self._hyper(agent))
         kappa = 1 / rho - 1
-        return np.exp(-softplus(-theta)) * kappa, np.exp(-softplus(theta)) * kappa
+        return mu * kappa, one_minus_mu * kappa
 
     def _kind_draws(self, agent: int, kind: int, count: int) -> Array:
         """Draws of p for `count` tasks of one kind (-1: a new task), shape (draws, count)."""

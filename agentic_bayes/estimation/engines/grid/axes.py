@@ -22,6 +22,8 @@ LARGEST_SHARE = 1 - 2.0**-53
 TOO_FAR = 11.0  # log density below its maximum that must be reached where a grid ends without a prior's end
 # weights of the first nodes of the trapezoid rule with end corrections of the fourth order (Gregory)
 END_WEIGHTS = np.array([3 / 8, 7 / 6, 23 / 24])
+# slopes at the first two nodes, by the polynomial through five
+END_SLOPES = np.array([[-25, 48, -36, 16, -3], [-3, -10, 18, -6, 1]]) / 12
 Range = tuple[float, float]
 
 
@@ -118,12 +120,11 @@ Ends = tuple[Array, Array]  # values at the lower and at the upper end of each c
 def node_slopes(values: Array) -> Array:
     """Slopes by node number of a smooth function at uniform nodes, along the first axis, to fourth order."""
     slopes = np.empty_like(values)
-    slopes[2:-2] = (values[:-4] - values[4:] + 8 * (values[3:-1] - values[1:-3])) / 12
-    for sign, v in ((1, values[:5]), (-1, values[:-6:-1])):
-        ends = slice(0, 2) if sign > 0 else slice(-1, -3, -1)
-        first = (-25 * v[0] + 48 * v[1] - 36 * v[2] + 16 * v[3] - 3 * v[4]) / 12
-        second = (-3 * v[0] - 10 * v[1] + 18 * v[2] - 6 * v[3] + v[4]) / 12
-        slopes[ends] = sign * np.stack([first, second])
+    inner = np.subtract(values[3:-1], values[1:-3], out=slopes[2:-2])
+    inner *= 8
+    inner += values[:-4] - values[4:]
+    inner /= 12
+    slopes[:2], slopes[:-3:-1] = END_SLOPES @ values[:5], END_SLOPES @ -values[:-6:-1]
     return slopes
 
 
@@ -305,6 +306,10 @@ class Concentration:
         assert rho_density is not None
         return np.asarray(v - np.log(self.scale) + rho_density(np.expm1(v) / self.scale))
 
+    def rho(self, v: Array) -> Array:
+        """ρ of v."""
+        return np.exp(-softplus(v)) if self.in_log_kappa else np.expm1(v) / self.scale
+
     def over(self, low: float, high: float, nodes: int) -> RhoAxis:
         """Gauss-Legendre nodes between two values of v."""
         return self.at(*legendre_between(low, high, nodes))
@@ -313,10 +318,10 @@ class Concentration:
         """Given nodes v and log dv."""
         log_weight = log_dv + self._log_density(v)
         if self.in_log_kappa:
-            return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_weight)
+            return RhoAxis(v, self.rho(v), np.exp(-softplus(-v)), log_weight)
         # 1 - ρ = ((1 + scale) - e^v)/scale, without cancellation where v nears its end
         one_minus = -np.expm1(v - np.log1p(self.scale)) * (1 + self.scale) / self.scale
-        return RhoAxis(v, np.expm1(v) / self.scale, one_minus, log_weight)
+        return RhoAxis(v, self.rho(v), one_minus, log_weight)
 
 
 def _known_support(prior: Any, coordinate: Callable[[Array], Array]) -> Range | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid, by_family
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, PoolGrid
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior, in_threads
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 RHO_CELLS = 128  # for draws of ρ
-BLOCK = 512  # draws at a time, to stay in the processor's cache
+BLOCK, CELLS = 1024, 2**15  # draws and cells of tables at a time, to stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,7 +34,9 @@ class GridPosterior(Posterior):
 
     # -- closed forms on the grid ------------------------------------------------------------------------------
 
-    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
+    def _powers(
+        self, grid: AgentGrid, power: bool, c: int | Array, n: int | Array, ks: Iterable[int]
+    ) -> Iterator[tuple[int, Array]]:
         """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node, by rising k."""
         share, count = (grid.mu, c) if power else (grid.one_minus_mu, n - c)
         return mean_powers(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, ks)
@@ -83,8 +86,9 @@ class GridPosterior(Posterior):
         mass, total = self._mass(agent), int(self.counts.scored[agent].sum())
         centre, within = ({metric: np.zeros(mass.shape) for metric in metrics} for _ in range(2))
         for size, metric, first, second in self._group_moments(agent, metrics):
-            centre[metric] += size * first
-            within[metric] += size * np.maximum(second - first**2, 0)  # rounding may take it below
+            centre[metric] += np.einsum("g,g...->...", size, first)
+            # rounding may take it below 0
+            within[metric] += np.einsum("g,g...->...", size, np.maximum(second - first**2, 0))
         found = {}
         for metric in metrics:
             own = centre[metric] / total
@@ -97,14 +101,19 @@ class GridPosterior(Posterior):
         """Posterior mass of every node."""
         return self.fit.agents[agent].weights
 
-    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
-        """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node."""
-        for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
-            for metric, first, second in self._moments(agent, metrics, c, n):
-                yield size, metric, first, second
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[Array, Metric, Array, Array]]:
+        """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node.
+
+        Some groups at a time, along a new first axis.
+        """
+        groups, some = self.counts.groups(agent), max(CELLS // self.fit.agents[agent].weights.size, 1)
+        for start in range(0, len(groups[0]), some):
+            c, n, size = (part[start : start + some] for part in groups)
+            for metric, first, second in self._moments(agent, metrics, c[:, None, None], n[:, None, None]):
+                yield size.astype(np.float64), metric, first, second
 
     def _moments(
-        self, agent: int, metrics: tuple[Metric, ...], c: int, n: int
+        self, agent: int, metrics: tuple[Metric, ...], c: int | Array, n: int | Array
     ) -> Iterator[tuple[Metric, Array, Array]]:
         """Of each metric E t and E t² of a task with c of n at every node."""
         for power, own in by_family(metrics):
@@ -140,52 +149,57 @@ class GridPosterior(Posterior):
             else _draw_pool(self.fit.pool, self.rng(0, self.counts.stream), CHAINS * DRAWS)
         )
 
-    @cached_property
-    def _hyper(self) -> tuple[Array, Array]:
-        """Draws of θ and ρ, shape (draws, agents); agents that share strength belong together row by row."""
-        count = CHAINS * DRAWS
-        theta, rho = np.empty((2, count, len(self.fit.agents)))
-        m, tau = self.pool_draws or (None, None)
-        for agent, grid in enumerate(self.fit.agents):
-            own = self.rng(1, self.counts.streams[agent])
-            theta[:, agent] = draw_theta(grid, own, count, m, tau)
-            rho[:, agent] = _draw_rho(grid, self.fit.likelihoods[agent], own, theta[:, agent])
-        return theta, rho
+    def _draw_hyper(self, agent: int) -> tuple[Array, Array]:
+        """Draws of θ and ρ, shape (draws,); those of agents that share strength belong together."""
+        grid, own = self.fit.agents[agent], self.rng(1, self.counts.streams[agent])
+        theta = draw_theta(grid, own, CHAINS * DRAWS, *(self.pool_draws or (None, None)))
+        return theta, _draw_rho(grid, self.fit.likelihoods[agent], own, theta)
+
+    def _hyper(self, agent: int) -> tuple[Array, Array, Array]:
+        """Draws of μ, 1 - μ and ρ of one agent, shape (draws,)."""
+
+        def drawn() -> tuple[Array, Array, Array]:
+            theta, rho = self._draw_hyper(agent)
+            return np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta)), rho
+
+        return self.once((agent, "hyper"), drawn)
 
     def hyper_draws(self) -> dict[str, Array]:
         """μ and ρ of every agent, and m and τ where agents share strength."""
-        theta, rho = self._hyper
+        drawn = [self._hyper(agent) for agent in range(len(self.fit.agents))]
+        mu, _, rho = (np.stack(part, axis=1) for part in zip(*drawn, strict=True))
         pool = dict(zip(("m", "tau"), self.pool_draws or (), strict=False))
-        return {"mu": np.exp(-np.logaddexp(0, -theta)), "rho": rho, **pool}
+        return {"mu": mu, "rho": rho, **pool}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """One Beta distribution per draw."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
-        mu = np.exp(-np.logaddexp(0, -theta))
+        mu, _, rho = (part[:, None] for part in self._hyper(agent))
         return Population(mu, 1 - mu, rho, np.ones((1, 1))).thinned(draws)
 
     def _given_data(self, agent: int, c: Array, n: Array) -> tuple[Array, Array]:
         """Beta parameters of p given data, shape (draws, len(c))."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
+        mu, one_minus_mu, rho = (part[:, None] for part in self._hyper(agent))
         kappa = (1 - rho) / rho
-        alpha = np.exp(-np.logaddexp(0, -theta)) * kappa + c
-        beta = np.exp(-np.logaddexp(0, theta)) * kappa + (n - c)
-        return np.maximum(alpha, TINY), np.maximum(beta, TINY)
+        return np.maximum(mu * kappa + c, TINY), np.maximum(one_minus_mu * kappa + (n - c), TINY)
 
     def _population_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the metric of a new task."""
         metrics = self._together(metric)
 
         def drawn() -> dict[Metric, Array]:
-            theta, rho = (part[:, agent] for part in self._hyper)
-            found = {}
+            (mu, one_minus_mu, rho), found = self._hyper(agent), {}
             for power, own in by_family(metrics):
-                share = np.exp(-np.logaddexp(0, -theta if power else theta))
-                for k, tail in mean_powers(share, rho, 1 - rho, 0, 0, own):
+                for k, tail in mean_powers(mu if power else one_minus_mu, rho, 1 - rho, 0, 0, own):
                     found[own[k]] = tail if power else 1 - tail
             return found
 
         return self.once((agent, "new task draws", metrics), drawn)[metric]
+
+    def draw_tasks(self, agents: Sequence[int], metric: Metric) -> None:
+        """In threads: every agent has its own random stream, so order changes nothing."""
+        for agent in agents:
+            self._hyper(agent)  # what agents share, and small steps, for which threads would wait for each other
+        in_threads(lambda agent: self.distribution(agent, "tasks", metric), agents)
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks; all metrics share the same draws of p."""
@@ -242,16 +256,18 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     if wide.any():
         at, apart = np.flatnonzero(wide), axis.theta - axis.centre
         # log of the mass at every node, up to a constant of each draw: a product of two matrices
-        of_nodes = np.stack([apart**2, apart, grid.log_marginal + np.log(axis.spacing)])
+        of_nodes = np.stack([apart**2, apart, grid.log_marginal + np.log(axis.spacing)], axis=1)
         precision = tau[at] ** -2.0
-        of_draws = np.stack([-0.5 * precision, precision * (m[at] - axis.centre), np.ones(at.size)], axis=1)
+        of_draws = np.stack([-0.5 * precision, precision * (m[at] - axis.centre), np.ones(at.size)])
         node = np.empty(at.size, dtype=np.int64)
         for start in range(0, at.size, BLOCK):
-            mass = of_draws[start : start + BLOCK] @ of_nodes
-            mass -= mass.max(axis=1, keepdims=True)
-            np.cumsum(np.exp(mass, out=mass), axis=1, out=mass)
-            reached = uniform[at[start : start + BLOCK]] * mass[:, -1]
-            node[start : start + BLOCK] = np.count_nonzero(mass < reached[:, None], axis=1)
+            block = slice(start, start + BLOCK)
+            mass = of_nodes @ of_draws[:, block]  # a row for each node: sums along rows of draws are fast
+            mass -= mass.max(axis=0)
+            np.exp(mass, out=mass)
+            for below, own in pairwise(mass):
+                own += below
+            node[block] = np.count_nonzero(mass < uniform[at[block]] * mass[-1], axis=0)
         node = np.minimum(node, axis.size - 1)
         out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
@@ -269,12 +285,18 @@ def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Gener
     edges = np.linspace(max(v[0] - (v[1] - v[0]), low), min(v[-1] + (v[-1] - v[-2]), high), RHO_CELLS + 1)
     middle, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     cells = likelihood.concentration.at(middle, np.full(middle.shape, np.log(width)))
-    nodes, row = np.unique(grid.axis.nearest(theta), return_inverse=True)
+    nearest = grid.axis.nearest(theta)
+    seen = np.bincount(nearest) > 0
+    nodes, row = np.flatnonzero(seen), (np.cumsum(seen) - 1)[nearest]
     table = likelihood(grid.axis.theta[nodes], cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
     cumulative = np.cumsum(mass, axis=1)
     # one search in all rows: the first rises from 0 to 1, the second from 1 to 2, …
     stacked = (np.minimum(cumulative, 1) + np.arange(len(cumulative))[:, None]).ravel()
-    cell = np.minimum(np.searchsorted(stacked, row + rng.random(theta.size)) - row * RHO_CELLS, RHO_CELLS - 1)
+    wanted = row + rng.random(theta.size)
+    order = np.argsort(wanted)  # neighbours are found faster
+    cell = np.empty(theta.size, dtype=np.int64)
+    cell[order] = np.searchsorted(stacked, wanted[order])
+    cell = np.minimum(cell - row * RHO_CELLS, RHO_CELLS - 1)
     drawn = edges[cell] + width * rng.random(theta.size)
-    return np.asarray(np.clip(likelihood.concentration.at(drawn, np.zeros(drawn.shape)).rho, 1e-12, 1 - 1e-12))
+    return np.clip(likelihood.concentration.rho(drawn), 1e-12, 1 - 1e-12)

@@ -18,6 +18,7 @@ REFINE = 3  # nodes of θ per half node of the grid: cubics between them give qu
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
 QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
+AROUND = 4  # of these on each side of one that is wanted
 
 
 @dataclass(frozen=True)
@@ -105,15 +106,20 @@ class NewTask:
         return logit(y) if self.power else -logit(1 - y)
 
     @cached_property
-    def _table(self) -> tuple[Array, Array, Array]:
-        """Normal quantiles, logits of the metric there, and their slopes."""
-        from scipy.special import ndtr, ndtri
+    def _places(self) -> Array:
+        """Logits of the metric near the normal quantiles that are tabulated."""
+        from scipy.special import ndtr
 
         logits, weight = (part[:, ::REFINE].ravel() for part in (self.logits, self.fine.density))
         order = np.argsort(logits, kind="stable")
         rough = np.cumsum(np.maximum(weight[order], 0))
         at = np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order])
-        at = at[np.append(True, np.diff(at) > 0)]
+        return np.asarray(at[np.append(True, np.diff(at) > 0)])
+
+    def _table(self, at: Array) -> tuple[Array, Array, Array]:
+        """Normal quantiles, logits of the metric there, and their slopes."""
+        from scipy.special import ndtri
+
         mass, density = self._below(at)
         z = ndtri(np.clip(mass, 1e-14, 1 - 1e-14))
         rising = np.append(True, np.diff(np.maximum.accumulate(z)) > 0)
@@ -121,17 +127,35 @@ class NewTask:
         slopes = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) / np.maximum(density, TINY)
         return z, at, slopes
 
+    @cached_property
+    def _whole(self) -> tuple[Array, Array, Array]:
+        return self._table(self._places)
+
+    def _table_for(self, wanted: Array) -> tuple[Array, Array, Array]:
+        """The part of the table around these normal quantiles; all of it where they are many or that part has gaps."""
+        near = np.unique(np.searchsorted(QUANTILES, wanted)[:, None] + np.arange(-AROUND, AROUND))
+        if 2 * near.size > QUANTILES.size or near[0] < 0 or near[-1] >= QUANTILES.size:
+            return self._whole
+        if self._places.size == QUANTILES.size:
+            part = self._table(self._places[near])
+            cell = np.searchsorted(part[0], wanted, side="right")
+            inside = part[0].size == near.size and cell.min() > 0 and cell.max() < near.size
+            if inside and np.all(near[cell] - near[cell - 1] == 1):
+                return part
+        return self._whole
+
     def quantile(self, q: Array) -> Array:
         """Inverse of `below` at probabilities q."""
         from scipy.special import ndtri
 
-        z, at, _ = self._table
-        wanted = np.clip(ndtri(q), z[0], z[-1])
+        wanted = ndtri(q)
+        z, at, _ = table = self._table_for(wanted.ravel())
+        wanted = np.clip(wanted, z[0], z[-1])
         if z.size == 1:
             values = np.full(q.shape, at[0])
         else:
             cell = np.clip(np.searchsorted(z, wanted, side="right") - 1, 0, z.size - 2)
-            x, y, slopes = ((part[cell], part[cell + 1]) for part in self._table)
+            x, y, slopes = ((part[cell], part[cell + 1]) for part in table)
             values = hermite(x, y, slopes, wanted)[0]
         small = np.exp(-np.logaddexp(0, -values if self.power else values))
         return np.asarray(small if self.power else 1 - small)

@@ -16,9 +16,10 @@ def smoothed(log_weight: Array) -> tuple[Array, float]:
     """
     shifted = log_weight - log_weight.max()
     count = min(shifted.size // 5, int(np.ceil(3 * np.sqrt(shifted.size))))
-    order = np.argsort(shifted, kind="stable")
-    tail = order[-count:]
-    cutoff = np.exp(shifted[order[-count - 1]])
+    below, lowest = np.partition(shifted, (-count - 1, -count))[[-count - 1, -count]]
+    tail = np.flatnonzero(shifted >= lowest)  # more than `count` where values are equal
+    tail = tail[np.argsort(shifted[tail], kind="stable")][-count:]
+    cutoff = np.exp(below)
     excess = np.exp(shifted[tail]) - cutoff
     if excess[-1] <= 1e-300:  # all weights are equal
         return shifted, 0.0
