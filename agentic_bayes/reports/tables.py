@@ -121,8 +121,8 @@ def group_tables(est: Estimate, summary: pd.DataFrame | None = None) -> list[Tab
             rows.append([str(group), *values, f"{own['n_tasks'].iloc[0]:,}"])
             notes |= {f"{group}: {note}": None for note in own["note"] if note and not note.startswith("prior: ")}
         header = [by, *map(str, metrics), "tasks"]
-        title = f"{agent}, by {by}, {ESTIMANDS[str(estimand)]} ({estimand})"
-        found.append(Table(title=title, header=header, rows=rows, notes=list(notes)))
+        title, named = f"{agent}, by {by}, {ESTIMANDS[str(estimand)]}", f" ({estimand})"
+        found.append(Table(title=title, text=named, header=header, rows=rows, notes=list(notes)))
     return found
 
 

@@ -243,8 +243,28 @@ class TestVerdict:
         """With three agents the ranks are shown, and the first of them is compared with the second."""
         est = estimate(counts({"a": STRONGER, "b": WEAKER, "c": UNEQUAL}), k=1)
         page = written(est, tmp_path)
-        assert page.table("Ranking: by pass^1 a is best")[1][0].startswith("a")
-        assert page.verdict() in ("a is better than c", "Undecided between a and c")
+        assert page.table("Ranking by success per attempt on new tasks")[1][0].startswith("a")
+        assert "The probability that a has a higher rate of success per attempt than c" in page.words
+
+    def test_of_several_agents_it_says_who_leads_who_may_be_better_and_who_is_behind(self, tmp_path):
+        """Whom nothing tells from the leader is named, or counted where they are many; without such it is the best."""
+        well, badly = [(9, 9), (8, 9)] * 4, [(0, 9), (1, 9)] * 4
+        for cells, heading, below in (
+            ([well, badly, badly], "a is the best of 3 agents per attempt", "The other 2 agents are clearly behind."),
+            (
+                [well, well, badly],
+                "a leads 3 agents per attempt, but b may be better",
+                "Chance of being better than a: b 50 %. The other agent is clearly behind.",
+            ),
+            ([well] * 4 + [badly], "a leads 5 agents per attempt, but three others may be better", "c 50 %, d 50 %."),
+            ([well] * 3, "No clear leader among 3 agents per attempt", "better than a: b 50 %, c 50 %. Leading does"),
+        ):
+            est = estimate(counts(dict(zip("abcde", cells, strict=False))), Conjugate(pool_tasks=True), k=1)
+            page = written(est, tmp_path)
+            assert page.verdict() == heading
+            assert below in page.words
+        # who is asked about two of them hears of these two
+        assert written(est, tmp_path, agent="b", baseline="c").verdict() == "Undecided between b and c"
 
     @pytest.mark.parametrize(
         ("cells", "why"),
@@ -310,7 +330,7 @@ class TestManyAgents:
     def test_the_ranking_has_every_agents_rate(self, crowd, crowded):
         """Best first: rate and interval in per cent, the probability of being best, the interval of the rank."""
         found = rank(crowd, estimand="tasks").to_pandas()
-        rows = crowded.table("Ranking: ")[1:]
+        rows = crowded.table("Ranking by ")[1:]
         assert [row[2:4] for row in rows] == [
             [format_percent(r["mean"]), format_percent_range(r["lower"], r["upper"])] for r in found.to_dict("records")
         ]
@@ -341,8 +361,8 @@ class TestManyAgents:
         """A long name is shown without its middle, and its title has all of it."""
         titles = {attrs.get("title") for _, attrs in crowded.tags}
         assert set(crowd.agents) <= titles
-        assert "agent-12-" in crowded.table("Ranking: ")[1][0]
-        assert "…" in crowded.table("Ranking: ")[1][0]
+        assert "agent-12-" in crowded.table("Ranking by ")[1][0]
+        assert "…" in crowded.table("Ranking by ")[1][0]
 
     def test_long_tables_are_folded(self, crowded, page):
         """Of many agents only pictures, the ranking and trials stand open before the tasks; of two, all tables do."""
@@ -366,10 +386,11 @@ class TestNumbers:
         est = estimate(counts(TWO), method=method, k=(1, 3))
         page = written(est, tmp_path)
         frame = est.summary(columns="all")
-        named = {e: c for c in page.tables for e in ("population", "tasks") if f"(estimand {e})" in c}
+        captions = {"population": "On a new task of this kind", "tasks": "On these tasks"}
+        named = {estimand: caption for estimand, caption in captions.items() if caption in page.tables}
         assert set(named) == set(frame["estimand"]) - {"task"}
+        assert re.search(rf"Method: {method}, .* 95 % .*; unit conversation, indicator correct; ", page.words)
         for estimand, caption in named.items():
-            assert all(word in caption for word in (method, "95 %", "unit conversation, indicator correct"))
             shown = {(row[0], row[1]): row[2:4] for row in page.tables[caption][1:]}
             found = frame[(frame["estimand"] == estimand) & (frame["metric"] != "pass@1")]  # it is pass^1
             found = found.to_dict("records")
@@ -403,14 +424,13 @@ class TestNumbers:
             assert [row[4] for row in rows] == [r["flags"] for r in own]
 
     def test_every_table_of_numbers_says_what_they_are(self, est, page):
-        """Method, estimand or place, and the kind and probability of the intervals stand above or below."""
-        kind = "95 % equal-tailed interval"
-        for beginning in ("At k = 1", "Means, intervals and plug-in values over k", "On a new task", "On these tasks"):
-            caption = next(caption for caption in page.tables if caption.startswith(beginning))
-            assert "crossed" in caption
-            assert kind in caption
-        assert f"bands: {kind}s; dashed" in page.words
-        assert f"the estimated success rate on this task with its {kind} (crossed)." in page.words
+        """Place and probability of the interval are said; one line per section has the method and its words."""
+        assert {"At k = 1, on a new task of this kind", "On a new task of this kind"} <= set(page.tables)
+        assert not [caption for caption in page.tables if re.search("crossed|estimand|equal-tailed|posterior", caption)]
+        method = "Method: crossed, posterior mean with 95 % equal-tailed interval; unit conversation, indicator correct"
+        assert page.words.count(method) == 3  # of the estimates, the curves and the tasks
+        assert "bands: 95 % intervals; dashed" in page.words
+        assert "the estimated success rate on this task with its 95 % interval." in page.words
         assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
         assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
 

@@ -13,7 +13,15 @@ from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
 from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import FLAGS
-from agentic_bayes.formatting import Metric, format_percent, format_points, indicator_words, plural, points_words
+from agentic_bayes.formatting import (
+    Metric,
+    format_percent,
+    format_points,
+    indicator_words,
+    plural,
+    points_words,
+    with_more,
+)
 from agentic_bayes.reports.html.opening import (
     PROBABLY,
     Rows,
@@ -64,7 +72,7 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("Any doubts?", tuple(doubts)))
-    if asked.comparisons and asked.comparisons[0].tasks:
+    if asked.leads is None and asked.comparisons and asked.comparisons[0].tasks:
         answered.append(_got_worse(asked.comparisons[0]))
     bad, tasks = worst_tasks(est, _about(est, asked)), est.counts.tasks
     worst = []
@@ -85,7 +93,9 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
     one, *further = asked.comparisons
     rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
-    lines = [
+    best = "" if asked.leads is None else format_percent(asked.leads.rows[0]["prob_best"])
+    lines = [f"{agent} is the best of all with a probability of {best}."] if best else []
+    lines += [
         f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
         f"The difference is {points_words(one.mean, 'percentage point')}, "
@@ -207,8 +217,7 @@ def _got_worse(one: Comparison) -> Answer:
     before = short_name(str(one.baseline))
     if one.lost:
         named = [_drop(task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
-        more = f", and {len(one.lost) - MOST_NAMED:,} more" if len(one.lost) > MOST_NAMED else ""
-        lines = [f"Lost compared with {before}: {', '.join(named)}{more}."]
+        lines = [f"Lost compared with {before}: {with_more(named, len(one.lost))}."]
         lost = {task.task for task in one.lost}
         others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
         if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:

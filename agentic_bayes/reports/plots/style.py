@@ -23,13 +23,15 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import brief_names, interval_kind, plain_text
+from agentic_bayes.reports.colours import COLOURS as COLOURS
+from agentic_bayes.reports.colours import PALETTE
+from agentic_bayes.reports.colours import agent_colours as colour_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too. Lines and markers change with them, for grey print.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# lines and markers change with the colours, for grey print
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
 MARKERS = "osD^vPX*"
 HATCHES = ("", "//", "..", "xx")
@@ -269,18 +271,14 @@ def chosen_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...
     return tuple(est.agents[est.agent_index(agent)] for agent in agents)
 
 
-def agent_colour(est: Estimate, agent: str) -> str:
-    """The colour that an agent has in every plot and in the report, whichever agents are shown."""
-    return COLOURS[est.agent_index(agent) % len(COLOURS)]
-
-
 def agent_colours(
-    est: Estimate, chosen: Sequence[str], colors: Sequence[str] | Mapping[str, str] | None
+    est: Estimate, chosen: Sequence[str], colors: Sequence[str] | Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The colour of each agent: that which was asked for, else the one that it always has."""
+    """The colour of each agent: that which was asked for, else the one that it has in every plot and in the report."""
     from matplotlib.colors import is_color_like
 
-    known = {name: agent_colour(est, name) for name in chosen}
+    numbers = colour_numbers(est)
+    known = {name: PALETTE[numbers[est.agent_index(name)]] for name in chosen}
     if colors is None:
         return known
     if isinstance(colors, Mapping):
