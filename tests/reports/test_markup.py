@@ -70,7 +70,7 @@ def as_set(latex):
 
 @given(st.text(st.sampled_from("aä中\\&%$#_{}~^<>|`-–−',\"[]*? .→✓"), min_size=1))
 def test_latex_sets_the_text_that_it_was_given(name):
-    """Round trip: escapes are LaTeX's own, other Unicode is kept, and no two signs run together to a dash or a quote."""
+    """Round trip: escapes are LaTeX's own, other Unicode is kept, no two signs run together to a dash or a quote."""
     line = Table(title="t", header=["agent", "n"], rows=[[name, "1"]]).to_latex().split("\n")[6]
     cell = line.removesuffix(r" & 1 \\")
     assert as_set(cell) == name.strip()

@@ -138,7 +138,7 @@ def _labelled(est: Estimate, agents: Sequence[FrontierAgent]) -> tuple[FrontierA
     taken = [(own.x - 4, own.x + 4, own.y[1]) for own in agents]  # left and right end, and height
     labelled = list(agents)
     named = [i for i, own in enumerate(agents) if own.best or len(agents) <= MOST_NAMED]
-    for i in sorted(reversed(named), key=lambda i: not agents[i].best):
+    for i in sorted(named, key=lambda i: (not agents[i].best, -i)):
         own = agents[i]
         text, y = briefs[own.agent], max(own.y[1] - 9, LINE)
         width = LETTER * len(text)
