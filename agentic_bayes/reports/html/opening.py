@@ -235,8 +235,9 @@ def _sure(one: Comparison) -> str:
             return f"{scope}, {compared_words(one)} ({format_percent(one.prob_rope)} sure)."
         case "undecided":
             if max(share, 1 - share) < PROBABLY:
-                return f"{scope}, nothing is settled: {agent} is better with a probability of {format_percent(share)}."
-            word = "better" if share > 0.5 else "worse"
+                than = f"{agent} is better than {baseline_words(one)}"
+                return f"{scope}, nothing is settled: {than} with a probability of {format_percent(share)}."
+            word = f"{'better' if share > 0.5 else 'worse'} than {baseline_words(one)}"
             sure = format_percent(max(share, 1 - share))
             return f"{scope}, {agent} is probably {word} ({sure} sure), but that is not settled."
         case verdict:
