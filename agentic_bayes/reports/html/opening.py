@@ -163,8 +163,10 @@ def _with_scope(asked: ReportQuestion) -> str:
     others = attempts_words(Metric(second.metric))
     if second.verdict == first.verdict:
         return f"{text} {words} and {others}" if first.verdict != "undecided" else f"{text}, {words} and {others}"
-    joint = "," if first.verdict == "undecided" else ""
-    return f"{text}{joint} {words}; {'not yet shown' if second.verdict == 'undecided' else second.verdict} {others}"
+    if first.verdict == "undecided":
+        named = "" if second.verdict == "equivalent" else f"{short_name(first.agent, first.baseline)} is "
+        return f"{text}, {words}; {named}{second.verdict} {others}"
+    return f"{text} {words}; {'not yet shown' if second.verdict == 'undecided' else second.verdict} {others}"
 
 
 def lede(est: Estimate, asked: ReportQuestion) -> str:

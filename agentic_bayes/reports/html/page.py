@@ -50,6 +50,7 @@ from agentic_bayes.reports.html.text import (
     is_number_like,
     json_block,
     named,
+    said,
     shown,
 )
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
@@ -460,6 +461,7 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "shown": shown,
+        "said": said,
         "plain": plain_text,
         "signed": signed,
     }

@@ -221,7 +221,8 @@ def driver_tables(one: Comparison) -> list[Table]:
         if tasks:
             rows = [[*_counts_of(task), sure_words(task)] for task in tasks[:MOST_DRIVERS]]
             count = f"{len(tasks):,}" + (f", the {MOST_DRIVERS} surest" if len(tasks) > MOST_DRIVERS else "")
-            title = f"Tasks that {short_name(one.agent)} {verb} {short_name(str(one.baseline))} ({count})"
+            baseline = short_name(str(one.baseline), one.agent)
+            title = f"Tasks that {short_name(one.agent, one.baseline)} {verb} {baseline} ({count})"
             header = [*_counts_head(one), "how sure"]
             found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
     if found or not one.tasks:
@@ -287,7 +288,11 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
     for row in evidence:
         without[row.agent] += row.tool_overall is None and not row.tools_unscored
     if 0 < without.total() < size:
-        few = [f"{n:,} of {short_name(agent)}" for agent, n in without.items()] if len(without) <= MOST_NAMED else []
+        few = (
+            [f"{n:,} of {short_name(agent, *without)}" for agent, n in without.items()]
+            if len(without) <= MOST_NAMED
+            else []
+        )
         whose = f" ({', '.join(few)})" if few else ""
         note = f"No tool was expected in {plural(without.total(), 'turn')}{whose}."
         means = replace(means, notes=[*means.notes, note])

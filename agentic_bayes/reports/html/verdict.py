@@ -129,7 +129,10 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
     """Trials without a verdict, whose they are, and what they could change."""
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
-        return Answer("What is missing?", (f"Nothing: all {plural(scored, 'trial')} were scored.",))
+        return Answer(
+            "What is missing?",
+            (f"Nothing: {f'all {scored:,} trials were' if scored > 1 else 'the only trial was'} scored.",),
+        )
     errored = int(est.outcomes["errored"].sum())
     crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
     own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
@@ -165,7 +168,8 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
     counts = est.counts
     tasks, tried, chosen = plural(len(counts.tasks), "task"), "", list[str]()
     if len(est.agents) > 1 and counts.scored.all():
-        tried = ", all tried by both" if len(est.agents) == 2 else "; every agent tried all of them"
+        whole, them = ("all ", "all of them") if len(counts.tasks) > 1 else ("", "it")
+        tried = f", {whole}tried by both" if len(est.agents) == 2 else f"; every agent tried {them}"
     elif asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
         both = asked.comparisons[0].n_shared_tasks
         names = short_name(asked.agent, other), short_name(other, asked.agent)
@@ -209,31 +213,31 @@ def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
         for flag in est.flags(name, estimand=asked.estimand, metric=asked.metric):
             flags.setdefault(flag, []).append(short_name(name, *est.agents))
     whose = {flag: f" ({' and '.join(own)})" if own and len(est.agents) > 1 else "" for flag, own in flags.items()}
-    return [f"{flag}{whose[flag]}: {FLAGS[flag]}." for flag in FLAGS if flag in flags]
+    return [f"{FLAGS[flag][0].upper()}{FLAGS[flag][1:]}{whose[flag]}." for flag in FLAGS if flag in flags]
 
 
 def _got_worse(one: Comparison) -> Answer:
     """The tasks that an agent lost compared with another, or the largest drop where none is lost for sure."""
-    before = short_name(str(one.baseline))
+    before = baseline_words(one)
     if one.lost:
-        named = [_drop(task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
+        named = [_drop(one, task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
         lines = [f"Lost compared with {before}: {with_more(named, len(one.lost))}."]
         lost = {task.task for task in one.lost}
         others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
         if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:
-            lines.append(f"The largest further drop: {_drop(next_one, sure_words(next_one))}.")
+            lines.append(f"The largest further drop: {_drop(one, next_one, sure_words(next_one))}.")
         return Answer("What got worse?", tuple(lines))
     drop = min(one.tasks, key=lambda task: task.gap)
     if drop.lead >= 0:
         return Answer("What got worse?", (f"Nothing: on no task was a smaller share passed than by {before}.",))
     sure = f"Compared with {before}, no task with a probability of {format_percent(LIKELY)} or more."
-    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(drop)}, may be chance.",))
+    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(one, drop)}, may be chance.",))
 
 
-def _drop(task: TaskDifference, *more: str) -> str:
+def _drop(one: Comparison, task: TaskDifference, *more: str) -> str:
     """A task with its counts before and after."""
     counts = f"{task.baseline_successes} of {task.baseline_trials} → {task.successes} of {task.trials}"
-    return f"{short_name(task.task)} ({', '.join((counts, *more))})"
+    return f"{short_name(task.task, *(other.task for other in one.tasks))} ({', '.join((counts, *more))})"
 
 
 def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str, list[tuple[str, int, int]]]:
@@ -290,8 +294,9 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
         row = rows[asked.agent, asked.estimand, asked.metric, main_estimator(est)]
         width = row["upper"] - row["lower"]
         half = 0.1 if np.isnan(width) else max(round(width / 2, 3), 0.001)
-        read = "Read the tasks that failed most. This command says how many new tasks halve the interval."
-        return read, "plan", f"--width {half:g}"
+        failed = (est.counts.successes < est.counts.trials)[est.agent_index(asked.agent)].any()
+        read = "Read the tasks that failed most. " if failed else ""
+        return f"{read}This command says how many new tasks halve the interval.", "plan", f"--width {half:g}"
     one = asked.comparisons[0]
     lost = ", ".join(short_name(task.task, *est.counts.tasks) for task in one.lost[:MOST_NAMED])
     match one.verdict:
