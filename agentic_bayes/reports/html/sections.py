@@ -288,12 +288,8 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
     for row in evidence:
         without[row.agent] += row.tool_overall is None and not row.tools_unscored
     if 0 < without.total() < size:
-        few = (
-            [f"{n:,} of {short_name(agent, *without)}" for agent, n in without.items()]
-            if len(without) <= MOST_NAMED
-            else []
-        )
-        whose = f" ({', '.join(few)})" if few else ""
+        named = [f"{n:,} of {short_name(agent, *without)}" for agent, n in without.items()]
+        whose = f" ({', '.join(named)})" if len(named) <= MOST_NAMED else ""
         note = f"No tool was expected in {plural(without.total(), 'turn')}{whose}."
         means = replace(means, notes=[*means.notes, note])
     return [replace(first, title=title), *metrics_tables(evidence), means]

@@ -129,10 +129,8 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
     """Trials without a verdict, whose they are, and what they could change."""
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
-        return Answer(
-            "What is missing?",
-            (f"Nothing: {f'all {scored:,} trials were' if scored > 1 else 'the only trial was'} scored.",),
-        )
+        whole = f"all {scored:,} trials were" if scored > 1 else "the only trial was"
+        return Answer("What is missing?", (f"Nothing: {whole} scored.",))
     errored = int(est.outcomes["errored"].sum())
     crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
     own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
