@@ -211,15 +211,18 @@ def _footnotes(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> list[str
     return notes
 
 
-def superiority_table(ranking: Ranking) -> Table:
-    """The probability that the agent of the row beats the one of the column, best agent first."""
-    matrix = ranking.superiority()
+def superiority_table(ranking: Ranking, most: int | None = None) -> Table:
+    """The probability that the agent of the row beats the one of the column, best agent first; of the best `most`."""
+    matrix = ranking.superiority().iloc[:most, :most]
     rows = [
         [f"{i}. {agent}", *(format_share(value, 2) for value in values)]
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
     ]
     header = ["chance that the row is better", *(f"{i}." for i in range(1, len(rows) + 1))]
-    return Table(title=f"Probability of a higher {ranking.metric}", header=header, rows=rows, noun="agent")
+    title, notes = f"Probability of a higher {ranking.metric}", list[str]()
+    if len(rows) < len(ranking.rows):
+        notes.append(f"the best {len(rows)} of {len(ranking.rows):,} agents; --to json has every pair")
+    return Table(title=title, header=header, rows=rows, notes=notes, noun="agent")
 
 
 def settings_table(est: Estimate) -> Table:

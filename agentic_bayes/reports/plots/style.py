@@ -110,7 +110,7 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
     title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)
     outside = has_room(ax)
     # the legend may be a little wider than the axes, which give room to labels at their left
-    texts, ncols = _fitting([text for _, text in entries], width * 1.2 * 11.5, ncols)
+    texts, ncols = _fitting([text for _, text in entries], width * 1.12 * 11.5, ncols)
     columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
     pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
     if below:
@@ -130,7 +130,7 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
 
 def _fitting(texts: list[str], room: float, ncols: int) -> tuple[list[str], int]:
     """Texts of a legend and its columns: fewer, or with broken lines, where all would be wider than so many letters."""
-    sample = 6  # letters that a sample and its gap take
+    sample = 8  # letters that a sample and its gaps take
     for count in range(ncols, 0, -1):
         for broken in (texts, [_broken(text, room / count - sample) for text in texts]):
             columns = [part for part in np.array_split(np.array(broken, dtype=object), count) if part.size]
