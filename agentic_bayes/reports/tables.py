@@ -112,12 +112,14 @@ def group_tables(est: Estimate, summary: pd.DataFrame | None = None) -> list[Tab
     """
     if est.posterior.grouping is None:
         return []
-    metrics, by, found = metrics_at(est.settings.k), est.settings.by or "weight", list[Table]()
+    metrics = [metric for metric in metrics_at(est.settings.k) if metric != "pass@1"]  # which is pass^1
+    by, found = est.settings.by or "weight", list[Table]()
     summary = est.to_pandas() if summary is None else summary
     for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):
         rows, notes = [], dict[str, None]()
         for group, own in part.groupby("group", sort=False):
-            values = [format_estimate(*row) for row in own[["mean", "lower", "upper"]].to_numpy(float).tolist()]
+            numbers = own.loc[own["metric"].isin(metrics), ["mean", "lower", "upper"]].to_numpy(float)
+            values = [format_estimate(*row) for row in numbers.tolist()]
             rows.append([str(group), *values, f"{own['n_tasks'].iloc[0]:,}"])
             notes |= {f"{group}: {note}": None for note in own["note"] if note and not note.startswith("prior: ")}
         header = [by, *map(str, metrics), "tasks"]

@@ -44,7 +44,7 @@ from agentic_bayes.reports.html import tasks as html_tasks
 from agentic_bayes.reports.html.agents import heat_map
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.sections import comparison_table
-from agentic_bayes.reports.html.text import cut, json_block, shown
+from agentic_bayes.reports.html.text import cut, json_block, said, shown
 from agentic_bayes.reports.html.verdict import worst_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,6 +223,15 @@ class TestVerdict:
         sure = found.probability if found.verdict != "fail" else 1 - found.probability
         assert f"We are {shown_beside(sure, 0.95)} sure" in page.words
 
+    def test_a_gate_that_missing_trials_could_change_says_so_everywhere(self, tmp_path):
+        """Heading, title and row give one reason why it is not settled, which is not a lack of evidence."""
+        cells = counts({"v1": [(9, 9)] * 12}).copy(deep=True)
+        cells["unscored"] = cells["unscored"] + 6
+        page = written(estimate(cells, POOLED, k=1), tmp_path, at_least=0.8)
+        reason = "missing trials could change the verdict"
+        assert page.verdict() == f"v1 has not passed the gate: {reason}"
+        assert page.table(f"Gate: not passed, {reason}")[1][2] == reason
+
     def test_a_gate_is_on_what_the_page_asks(self, quick, tmp_path):
         """Agent, metric, k and estimand of the gate are the verdict's own, whoever they are."""
         found = gate(quick, "v1", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
@@ -363,6 +372,15 @@ class TestManyAgents:
         assert set(crowd.agents) <= titles
         assert "agent-12-" in crowded.table("Ranking by ")[1][0]
         assert "…" in crowded.table("Ranking by ")[1][0]
+
+    def test_titles_show_what_tells_two_long_names_apart(self, tmp_path):
+        """Names that differ in their middle only are not shortened to the same."""
+        first, second = (f"{'agent-' * 10}{part}{'-release' * 10}" for part in ("OLD", "NEW"))
+        cells = {first: [(9, 9), (0, 9)] * 3, second: [(0, 9), (9, 9)] * 3}
+        page = written(estimate(counts(cells), POOLED, k=1), tmp_path)
+        titles = [caption for caption in page.tables if caption.startswith("Tasks that ")][:2]
+        assert all("OLD" in title and "NEW" in title for title in titles), titles
+        assert re.search(r"Lost compared with [^:]*OLD", page.words)
 
     def test_long_tables_are_folded(self, crowded, page):
         """Of many agents only pictures, the ranking and trials stand open before the tasks; of two, all tables do."""
@@ -525,11 +543,11 @@ class TestNumbers:
     def test_a_test_that_says_otherwise_is_explained(self, quick):
         """Where the model says better and p is above .05, or the other way round, a line says why; else none does."""
         one = compare(quick, "v2", baseline="v1")
-        for said, p, explained in (("better", 0.01, False), ("better", 0.052, True), ("undecided", 0.04, True)):
-            lower = 0.01 if said == "better" else -0.01
+        for wanted, p, explained in (("better", 0.01, False), ("better", 0.052, True), ("undecided", 0.04, True)):
+            lower = 0.01 if wanted == "better" else -0.01
             test = replace(one.frequentist, p_value=p)
             table = comparison_table([replace(one, lower=lower, upper=0.4, frequentist=test)])
-            assert (table.rows[0][1], len(table.notes) == 2) == (said, explained)
+            assert (table.rows[0][1], len(table.notes) == 2) == (wanted, explained)
 
     def test_equal_counts_are_no_lead(self, tmp_path):
         """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""
@@ -805,6 +823,14 @@ class TestHostileText:
         assert {tag for tag, _ in page.tags[1:]} <= {"span"}
         assert all(set(attrs) <= {"class", "dir"} for _, attrs in page.tags)
 
+    def test_a_name_from_right_to_left_does_not_turn_a_sentence_round(self):
+        """A sentence runs from left to right; such names are isolated in it, without the punctuation around them."""
+        made = str(said("נציג-1 leads, but (وكيل الدعم), شات may be better: שרת 25 %."))
+        leader, *others = (f"<bdi>{name}</bdi>" for name in ("נציג-1", "وكيل الدعم", "شات", "שרת"))
+        text = f"{leader} leads, but ({others[0]}), {others[1]} may be better: {others[2]} 25 %."
+        assert made == f'<bdi dir="ltr" class="text">{text}</bdi>'
+        assert said("plain <b>") == shown("plain <b>")
+
     def test_long_text_is_cut_and_says_so(self):
         """The beginning, and how much more there is."""
         assert cut("x" * 12, 10) == "x" * 10 + "… (2 more characters)"
@@ -858,7 +884,8 @@ class TestCommands:
         assert text.startswith("# agent is better than 0.010\n\n&lt;b>Release&lt;/b> <span>@</span>2  \n")
         rate = re.search(r"<strong>(.*?)</strong> (.*?)</span>", page.text)
         assert f"| agent | {rate[1]} ({rate[2]}) |" in text
-        assert text.count("<details>") == text.count("</details>") > 2
+        assert text.count("<details>") == text.count("</details>") > 3
+        assert "<details><summary>How to read this</summary>\n\n- An agent is called “better”" in text
 
     def test_of_a_run_of_a_suite(self, run, tmp_path):
         """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""
