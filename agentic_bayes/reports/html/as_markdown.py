@@ -8,8 +8,7 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.reports.comment import folded, paragraphs
 from agentic_bayes.reports.html.opening import RateGroup, lede
 from agentic_bayes.reports.html.question import ReportQuestion
-from agentic_bayes.reports.html.reading import reading_lines
-from agentic_bayes.reports.html.verdict import Answer
+from agentic_bayes.reports.html.verdict import Answer, reading_lines
 from agentic_bayes.result_table import Table, markdown_table, markdown_text
 
 

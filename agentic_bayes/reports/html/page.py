@@ -41,7 +41,6 @@ from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_pa
 from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups, rate_words
 from agentic_bayes.reports.html.question import ReportQuestion, ask
-from agentic_bayes.reports.html.reading import reading_lines
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import (
     LONGEST_BESIDE,
@@ -54,7 +53,7 @@ from agentic_bayes.reports.html.text import (
     shown,
 )
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
-from agentic_bayes.reports.html.verdict import answers
+from agentic_bayes.reports.html.verdict import answers, reading_lines
 from agentic_bayes.reports.tables import (
     ESTIMANDS,
     estimate_tables,
