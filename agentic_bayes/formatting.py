@@ -255,6 +255,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def with_more(named: Sequence[str], total: int, noun: str = "") -> str:
+    """Some of so many names, and how many more there are: "a, b and 3 more tasks"."""
+    more = total - len(named)
+    what = plural(more, f"more {noun}") if noun else f"{more:,} more"
+    return ", ".join(named) + (f" and {what}" if more > 0 else "")
+
+
 def not_scored(unscored: int, errored: int) -> str:
     """How many were not scored, and how many of these because the agent failed: "3 (2 agent errors)"."""
     return f"{unscored:,} ({plural(errored, 'agent error')})" if errored else f"{unscored:,}"

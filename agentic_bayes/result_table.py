@@ -12,6 +12,8 @@ from agentic_bayes.formatting import cut_text, json_ready, one_line
 
 MOST_ROWS = 20  # in a notebook
 MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
+NARROW = r"\footnotesize\setlength{\tabcolsep}{3pt}"
+MOST_AT_FULL_SIZE = 6  # columns of a LaTeX table that fit on a page in the font of the text
 _PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
 # "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
 _NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
@@ -27,6 +29,7 @@ LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
     | {"≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "±": r"$\pm$", "√": r"$\surd$", "−": "$-$", "–": "--"}
     | {"`": r"\textasciigrave{}", "|": r"\textbar{}", "\0": "{}"}
+    | {"→": r"$\rightarrow$", "◄": r"$\triangleleft$"}
     | {"μ": r"$\mu$", "ρ": r"$\rho$", "κ": r"$\kappa$", "σ": r"$\sigma$"}
 )
 
@@ -55,17 +58,17 @@ class Table:
         return "\n\n".join([title, markdown_table(self.header, self.rows), *notes])
 
     def to_latex(self) -> str:
-        """A ``tabular`` with the title as its caption and the notes below."""
+        """A ``tabular`` with the title as its caption and the notes below; wide ones in a smaller font."""
         lines = [" & ".join(map(_latex, cells)) + r" \\" for cells in (self.header, *self.rows)]
         columns = "".join("r" if right else "l" for right in self.numeric)
         return "\n".join(
             [
-                r"\begin{table}",
+                r"\begin{table}" + (NARROW if len(self.header) > MOST_AT_FULL_SIZE else ""),
                 f"\\caption{{{_latex(self.title + self.text)}}}",
                 f"\\begin{{tabular}}{{{columns}}}",
                 *(r"\hline", lines[0], r"\hline", *lines[1:], r"\hline"),
                 r"\end{tabular}",
-                *(f"\\par\\footnotesize {_latex(note)}" for note in self.notes if note),
+                *(f"\\par\\smallskip\\footnotesize {_latex(note)}" for note in self.notes if note),
                 r"\end{table}",
             ]
         )
@@ -108,7 +111,10 @@ class Tabular:
         return self.table().to_markdown()
 
     def to_latex(self) -> str:
-        """The result as a LaTeX ``table``: a caption, a ``tabular`` and notes; whatever LaTeX would read is escaped."""
+        """The result as a LaTeX ``table``: a caption, a ``tabular`` and notes; whatever LaTeX would read is escaped.
+
+        Names in scripts that pdfLaTeX does not know (Chinese, Hebrew, emoji) need LuaLaTeX or XeLaTeX and a font.
+        """
         return self.table().to_latex()
 
     def to_html(self) -> str:
@@ -150,8 +156,8 @@ def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
 
 
 def _latex(text: str) -> str:
-    """The text as LaTeX sets it: no row begins with an option of the line break, and hyphens do not make a dash."""
-    line = re.sub(r"-(?=-)", "-\0", one_line(text).strip())
+    """The text as LaTeX sets it: no row begins with an option of the line break, and no two signs make a third."""
+    line = re.sub(r"([-',])(?=\1)", "\\1\0", one_line(text).strip())
     return (f"\0{line}" if line.startswith(("[", "*")) else line).translate(LATEX)
 
 

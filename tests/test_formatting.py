@@ -255,7 +255,7 @@ def test_a_table_as_latex():
         r"a\#b & 1 \\",
         r"\hline",
         r"\end{tabular}",
-        r"\par\footnotesize \$x\$",
+        r"\par\smallskip\footnotesize \$x\$",
         r"\end{table}",
     ]
 

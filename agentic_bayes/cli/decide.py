@@ -15,6 +15,7 @@ from agentic_bayes.errors import InvalidArgument
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
 
+MOST_PAIRED = 8  # agents whose pairs fit on a terminal of 80 columns
 commands = Typer()
 
 
@@ -100,7 +101,7 @@ def rank(
     if to == "json":
         say_json(ranking.to_dict() | {"superiority": ranking.superiority().to_dict("index")})
     else:
-        show(ranking.table(), superiority_table(ranking), to=to, est=est)
+        show(ranking.table(), superiority_table(ranking, MOST_PAIRED), to=to, est=est)
 
 
 @commands.command(epilog=EXIT_CODES)

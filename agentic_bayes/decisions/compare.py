@@ -43,6 +43,7 @@ from agentic_bayes.formatting import (
     format_share,
     plural,
     points_words,
+    with_more,
 )
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.missing import TrialCounts
@@ -278,8 +279,7 @@ class Comparison(Decision):
             if found:
                 sure = [one.prob_better if word == "won" else 1 - one.prob_better for one in found]
                 named = [f"{one.task} ({format_share(p)})" for one, p in zip(found, sure, strict=True)][:MOST_NAMED]
-                more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-                parts.append(f"{self.agent} {word} {plural(len(found), 'task')}: {', '.join(named)}{more}")
+                parts.append(f"{self.agent} {word} {plural(len(found), 'task')}: {with_more(named, len(found))}")
         return "; ".join(parts)
 
     def __str__(self) -> str:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Gate", "IfMissing", "Requirement", "gate"]
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
+NOT_ENOUGH = "not enough evidence"
 
 
 def check_confidence(confidence: object) -> float:
@@ -207,11 +208,11 @@ class Gate(Decision):
         """The verdict in a few words; where the data are not enough, how sure it is and needs to be."""
         if self.verdict != "inconclusive":
             return self.verdict
-        lowest = min(one.probability for one in self.requirements if one.verdict == "inconclusive")
-        if ruling(lowest, self.confidence) != "inconclusive":  # the note says why
-            return "inconclusive"
-        sure = shown_beside(lowest, self.confidence)
-        return f"not passed, not enough evidence ({sure} sure; {exact_percent(self.confidence)} needed)"
+        words = outcome_words(self)
+        if not words.endswith(NOT_ENOUGH):
+            return words
+        sure = shown_beside(_lowest(self), self.confidence)
+        return f"{words} ({sure} sure; {exact_percent(self.confidence)} needed)"
 
     def __str__(self) -> str:
         asked = "; ".join(
@@ -274,6 +275,25 @@ class Gate(Decision):
         import pandas as pd
 
         return pd.DataFrame([asdict(one) for one in self.requirements])
+
+
+def outcome_words(one: Gate) -> str:
+    """Its verdict in words: "passed", "failed" or "not passed, not enough evidence"."""
+    if one.verdict != "inconclusive":
+        return {"pass": "passed", "fail": "failed"}[one.verdict]
+    return f"not passed, {unsettled_words(one)}"
+
+
+def unsettled_words(one: Gate) -> str:
+    """Why a gate is neither passed nor failed."""
+    if ruling(_lowest(one), one.confidence) == "inconclusive":
+        return NOT_ENOUGH
+    return "missing trials could change the verdict" if one.if_missing else "the estimate cannot be used"
+
+
+def _lowest(one: Gate) -> float:
+    """How sure it is of what is least sure."""
+    return min(part.probability for part in one.requirements if part.verdict == "inconclusive")
 
 
 def worst(verdicts: Iterable[GateVerdict]) -> GateVerdict:

@@ -134,22 +134,22 @@ class Ranking(Decision):
     def __str__(self) -> str:
         best = self.rows[0]
         where = "new tasks" if self.estimand == "population" else "these tasks"
-        agents = plural(len(self.rows), "agent")
-        if len(self.rows) > 2:
-            agents = f"expected rank {format_number(best['expected_rank'], 1)} of {agents}"
+        low, high, others = best["lower_rank"], best["upper_rank"], len(self.rivals)
+        place = f"{low}" if low == high else f"{low} to {high}"
+        may = f"{plural(others, 'other agent')} may be better" if others else "all others are clearly behind"
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""
         missing += f"; {best['agent']} has no scored trials" if "no_data" in best["flags"] else ""
+        prob = f"{best['ci_prob'] * 100:.4g} %"
         return (
-            f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}, "
-            f"{best['ci_prob'] * 100:.4g} % interval of its rank {best['lower_rank']} to {best['upper_rank']} "
-            f"({where}; {tasks}; {agents}{missing})"
+            f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}; its true "
+            f"rank is {place} of {len(self.rows):,} ({prob} interval); {may} ({where}; {tasks}{missing})"
         )
 
     def table(self) -> Table:
         """One row per agent, best first."""
-        header = ["agent", "P(best)", "expected rank", "rank", self.metric, "interval", "tasks", "flags"]
+        header = ["agent", "P(best)", "mean rank", "true rank", self.metric, "interval", "tasks", "flags"]
         rows = [
             [
                 row["agent"],

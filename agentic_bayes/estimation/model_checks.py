@@ -38,7 +38,7 @@ FLAGS = {
     "misfit": "the spread of passes over tasks is not what the model expects: check that --method hierarchical "
     "--inflate (inflate=True) gives the same answer",
     "chance_level_judge": "by the labels, the judge may be no better than chance, so its verdicts say next to nothing",
-    DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
+    DIFFERENT_TASKS: "the agents did not all try the same tasks, so comparisons use those that they share",
     "fewer_tasks": "some tasks have fewer than k trials and are left out, so each k averages over other tasks",
     "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's rates comes from its prior",
     "prior_sensitive": "halving or doubling the prior's weight moves the mean by more than a quarter of its interval",

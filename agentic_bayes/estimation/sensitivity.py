@@ -215,9 +215,10 @@ class Sensitivity(Tabular):
         if worst is None:
             return repr(self)
         largest = max(abs(worst.prior_half), abs(worst.prior_double))
+        where = "new" if worst.estimand == "population" else "these"
         return (
-            f"Sensitivity: the prior moves {worst.metric} of {worst.agent} ({worst.estimand}) most, as a share of its "
-            f"interval: by {largest:.3f} when it counts half or double, {worst.prior_share:.0%} of the interval"
+            f"Sensitivity: the prior moves {worst.metric} of {worst.agent} on {where} tasks most, as a share of its "
+            f"interval: by {largest:.3f} when it counts half or double, {100 * worst.prior_share:.0f} % of the interval"
         )
 
     def table(self) -> Table:

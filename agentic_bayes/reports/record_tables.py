@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentic_bayes.formatting import format_number, plain_text, plural
+from agentic_bayes.formatting import format_number, plain_text, plural, with_more
 from agentic_bayes.records.select import SelectedConversation
 from agentic_bayes.records.survey import FirstRecord, Survey
 from agentic_bayes.result_table import Table
@@ -49,12 +49,11 @@ def _told_apart(names: list[str]) -> list[str]:
 
 def survey_lines(survey: Survey) -> list[str]:
     """The result of a survey in sentences."""
-    agents = ", ".join(map(plain_text, list(survey.agents)[:MOST_FILES]))
-    more = f" and {len(survey.agents) - MOST_FILES:,} more" if len(survey.agents) > MOST_FILES else ""
+    agents = with_more([plain_text(agent) for agent in list(survey.agents)[:MOST_FILES]], len(survey.agents))
     counts = [
         plural(survey.conversations, "conversation"),
         plural(survey.interactions, "interaction"),
-        plural(len(survey.agents), "agent") + (f" ({agents}{more})" if agents else ""),
+        plural(len(survey.agents), "agent") + (f" ({agents})" if agents else ""),
         *([] if survey.n_problems else [plural(survey.tasks, "task")]),
         f"{survey.errors:,} with an agent error",
     ]

@@ -112,17 +112,19 @@ def group_tables(est: Estimate, summary: pd.DataFrame | None = None) -> list[Tab
     """
     if est.posterior.grouping is None:
         return []
-    metrics, by, found = metrics_at(est.settings.k), est.settings.by or "weight", list[Table]()
+    metrics = [metric for metric in metrics_at(est.settings.k) if metric != "pass@1"]  # which is pass^1
+    by, found = est.settings.by or "weight", list[Table]()
     summary = est.to_pandas() if summary is None else summary
     for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):
         rows, notes = [], dict[str, None]()
         for group, own in part.groupby("group", sort=False):
-            values = [format_estimate(*row) for row in own[["mean", "lower", "upper"]].to_numpy(float).tolist()]
+            numbers = own.loc[own["metric"].isin(metrics), ["mean", "lower", "upper"]].to_numpy(float)
+            values = [format_estimate(*row) for row in numbers.tolist()]
             rows.append([str(group), *values, f"{own['n_tasks'].iloc[0]:,}"])
             notes |= {f"{group}: {note}": None for note in own["note"] if note and not note.startswith("prior: ")}
         header = [by, *map(str, metrics), "tasks"]
-        title = f"{agent}, by {by}, {ESTIMANDS[str(estimand)]} ({estimand})"
-        found.append(Table(title=title, header=header, rows=rows, notes=list(notes)))
+        title, named = f"{agent}, by {by}, {ESTIMANDS[str(estimand)]}", f" ({estimand})"
+        found.append(Table(title=title, text=named, header=header, rows=rows, notes=list(notes)))
     return found
 
 
@@ -211,15 +213,18 @@ def _footnotes(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> list[str
     return notes
 
 
-def superiority_table(ranking: Ranking) -> Table:
-    """The probability that the agent of the row beats the one of the column, best agent first."""
-    matrix = ranking.superiority()
+def superiority_table(ranking: Ranking, most: int | None = None) -> Table:
+    """The probability that the agent of the row beats the one of the column, best agent first; of the best `most`."""
+    matrix = ranking.superiority().iloc[:most, :most]
     rows = [
         [f"{i}. {agent}", *(format_share(value, 2) for value in values)]
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
     ]
     header = ["chance that the row is better", *(f"{i}." for i in range(1, len(rows) + 1))]
-    return Table(title=f"Probability of a higher {ranking.metric}", header=header, rows=rows, noun="agent")
+    title, notes = f"Probability of a higher {ranking.metric}", list[str]()
+    if len(rows) < len(ranking.rows):
+        notes.append(f"the best {len(rows)} of {len(ranking.rows):,} agents; --to json has every pair")
+    return Table(title=title, header=header, rows=rows, notes=notes, noun="agent")
 
 
 def settings_table(est: Estimate) -> Table:

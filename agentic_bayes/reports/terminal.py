@@ -20,9 +20,10 @@ FRAME = 2  # columns of the screen between two of the table
 def print_table(console: Screen, table: Table) -> None:
     """Print a table and its notes.
 
-    A table that is too wide for the screen is narrowed where that costs least: headers and names take more lines, and
-    intervals go below their values. If that is not enough the table stays wider than the screen, since a number that
-    is cut reads as another number. All rows are printed, whereas a notebook shows the first 20.
+    A table that is too wide for the screen is narrowed where that costs least: columns without an entry are left out,
+    headers and names take more lines, and intervals go below their values. If that is not enough the table stays wider
+    than the screen, since a number that is cut reads as another number. All rows are printed, whereas a notebook shows
+    the first 20.
     """
     from rich import box
     from rich.console import Console
@@ -32,6 +33,9 @@ def print_table(console: Screen, table: Table) -> None:
 
     header = [plain_text(name) for name in table.header]
     rows = [[plain_text(cell) for cell in row] for row in table.rows]
+    if rows and sum(max(map(_cells, column)) + FRAME for column in zip(header, *rows, strict=True)) > console.width:
+        filled = [i for i in range(len(header)) if any(row[i] for row in rows)]
+        header, rows = [header[i] for i in filled], [[row[i] for i in filled] for row in rows]
     columns = [[row[i] for row in rows] for i in range(len(header))]
     numeric = [i > 0 and all(map(is_number, cells)) for i, cells in enumerate(columns)]
     widths = _widths(header, columns, numeric, console.width - FRAME * len(header), whole=table.whole)

@@ -44,7 +44,7 @@ from agentic_bayes.reports.html import tasks as html_tasks
 from agentic_bayes.reports.html.agents import heat_map
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.sections import comparison_table
-from agentic_bayes.reports.html.text import cut, json_block, shown
+from agentic_bayes.reports.html.text import cut, json_block, said, shown
 from agentic_bayes.reports.html.verdict import worst_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,6 +223,15 @@ class TestVerdict:
         sure = found.probability if found.verdict != "fail" else 1 - found.probability
         assert f"We are {shown_beside(sure, 0.95)} sure" in page.words
 
+    def test_a_gate_that_missing_trials_could_change_says_so_everywhere(self, tmp_path):
+        """Heading, title and row give one reason why it is not settled, which is not a lack of evidence."""
+        cells = counts({"v1": [(9, 9)] * 12}).copy(deep=True)
+        cells["unscored"] = cells["unscored"] + 6
+        page = written(estimate(cells, POOLED, k=1), tmp_path, at_least=0.8)
+        reason = "missing trials could change the verdict"
+        assert page.verdict() == f"v1 has not passed the gate: {reason}"
+        assert page.table(f"Gate: not passed, {reason}")[1][2] == reason
+
     def test_a_gate_is_on_what_the_page_asks(self, quick, tmp_path):
         """Agent, metric, k and estimand of the gate are the verdict's own, whoever they are."""
         found = gate(quick, "v1", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
@@ -243,8 +252,28 @@ class TestVerdict:
         """With three agents the ranks are shown, and the first of them is compared with the second."""
         est = estimate(counts({"a": STRONGER, "b": WEAKER, "c": UNEQUAL}), k=1)
         page = written(est, tmp_path)
-        assert page.table("Ranking: by pass^1 a is best")[1][0].startswith("a")
-        assert page.verdict() in ("a is better than c", "Undecided between a and c")
+        assert page.table("Ranking by success per attempt on new tasks")[1][0].startswith("a")
+        assert "The probability that a has a higher rate of success per attempt than c" in page.words
+
+    def test_of_several_agents_it_says_who_leads_who_may_be_better_and_who_is_behind(self, tmp_path):
+        """Whom nothing tells from the leader is named, or counted where they are many; without such it is the best."""
+        well, badly = [(9, 9), (8, 9)] * 4, [(0, 9), (1, 9)] * 4
+        for cells, heading, below in (
+            ([well, badly, badly], "a is the best of 3 agents per attempt", "The other 2 agents are clearly behind."),
+            (
+                [well, well, badly],
+                "a leads 3 agents per attempt, but b may be better",
+                "Chance of being better than a: b 50 %. The other agent is clearly behind.",
+            ),
+            ([well] * 4 + [badly], "a leads 5 agents per attempt, but three others may be better", "c 50 %, d 50 %."),
+            ([well] * 3, "No clear leader among 3 agents per attempt", "better than a: b 50 %, c 50 %. Leading does"),
+        ):
+            est = estimate(counts(dict(zip("abcde", cells, strict=False))), Conjugate(pool_tasks=True), k=1)
+            page = written(est, tmp_path)
+            assert page.verdict() == heading
+            assert below in page.words
+        # who is asked about two of them hears of these two
+        assert written(est, tmp_path, agent="b", baseline="c").verdict() == "Undecided between b and c"
 
     @pytest.mark.parametrize(
         ("cells", "why"),
@@ -310,7 +339,7 @@ class TestManyAgents:
     def test_the_ranking_has_every_agents_rate(self, crowd, crowded):
         """Best first: rate and interval in per cent, the probability of being best, the interval of the rank."""
         found = rank(crowd, estimand="tasks").to_pandas()
-        rows = crowded.table("Ranking: ")[1:]
+        rows = crowded.table("Ranking by ")[1:]
         assert [row[2:4] for row in rows] == [
             [format_percent(r["mean"]), format_percent_range(r["lower"], r["upper"])] for r in found.to_dict("records")
         ]
@@ -341,8 +370,18 @@ class TestManyAgents:
         """A long name is shown without its middle, and its title has all of it."""
         titles = {attrs.get("title") for _, attrs in crowded.tags}
         assert set(crowd.agents) <= titles
-        assert "agent-12-" in crowded.table("Ranking: ")[1][0]
-        assert "…" in crowded.table("Ranking: ")[1][0]
+        assert "agent-12-" in crowded.table("Ranking by ")[1][0]
+        assert "…" in crowded.table("Ranking by ")[1][0]
+
+    def test_titles_show_what_tells_two_long_names_apart(self, tmp_path):
+        """Names that differ in their middle only are not shortened to the same."""
+        first, second = (f"{'agent-' * 10}{part}{'-release' * 10}" for part in ("OLD", "NEW"))
+        cells = {first: [(9, 9), (0, 9)] * 3, second: [(0, 9), (9, 9)] * 3}
+        page = written(estimate(counts(cells), "hierarchical", k=1), tmp_path)
+        titles = [caption for caption in page.tables if re.match("Tasks that agent", caption)]
+        assert len(titles) == 2  # lost, won
+        assert all("OLD" in title and "NEW" in title for title in titles)
+        assert re.search(r"Lost compared with [^:]*NEW", page.words)
 
     def test_long_tables_are_folded(self, crowded, page):
         """Of many agents only pictures, the ranking and trials stand open before the tasks; of two, all tables do."""
@@ -366,10 +405,11 @@ class TestNumbers:
         est = estimate(counts(TWO), method=method, k=(1, 3))
         page = written(est, tmp_path)
         frame = est.summary(columns="all")
-        named = {e: c for c in page.tables for e in ("population", "tasks") if f"(estimand {e})" in c}
+        captions = {"population": "On a new task of this kind", "tasks": "On these tasks"}
+        named = {estimand: caption for estimand, caption in captions.items() if caption in page.tables}
         assert set(named) == set(frame["estimand"]) - {"task"}
+        assert re.search(rf"Method: {method}, .* 95 % .*; unit conversation, indicator correct; ", page.words)
         for estimand, caption in named.items():
-            assert all(word in caption for word in (method, "95 %", "unit conversation, indicator correct"))
             shown = {(row[0], row[1]): row[2:4] for row in page.tables[caption][1:]}
             found = frame[(frame["estimand"] == estimand) & (frame["metric"] != "pass@1")]  # it is pass^1
             found = found.to_dict("records")
@@ -403,14 +443,13 @@ class TestNumbers:
             assert [row[4] for row in rows] == [r["flags"] for r in own]
 
     def test_every_table_of_numbers_says_what_they_are(self, est, page):
-        """Method, estimand or place, and the kind and probability of the intervals stand above or below."""
-        kind = "95 % equal-tailed interval"
-        for beginning in ("At k = 1", "Means, intervals and plug-in values over k", "On a new task", "On these tasks"):
-            caption = next(caption for caption in page.tables if caption.startswith(beginning))
-            assert "crossed" in caption
-            assert kind in caption
-        assert f"bands: {kind}s; dashed" in page.words
-        assert f"the estimated success rate on this task with its {kind} (crossed)." in page.words
+        """Place and probability of the interval are said; one line per section has the method and its words."""
+        assert {"At k = 1, on a new task of this kind", "On a new task of this kind"} <= set(page.tables)
+        assert not [caption for caption in page.tables if re.search("crossed|estimand|equal-tailed|posterior", caption)]
+        method = "Method: crossed, posterior mean with 95 % equal-tailed interval; unit conversation, indicator correct"
+        assert page.words.count(method) == 3  # of the estimates, the curves and the tasks
+        assert "bands: 95 % intervals; dashed" in page.words
+        assert "the estimated success rate on this task with its 95 % interval." in page.words
         assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
         assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
 
@@ -505,11 +544,11 @@ class TestNumbers:
     def test_a_test_that_says_otherwise_is_explained(self, quick):
         """Where the model says better and p is above .05, or the other way round, a line says why; else none does."""
         one = compare(quick, "v2", baseline="v1")
-        for said, p, explained in (("better", 0.01, False), ("better", 0.052, True), ("undecided", 0.04, True)):
-            lower = 0.01 if said == "better" else -0.01
+        for wanted, p, explained in (("better", 0.01, False), ("better", 0.052, True), ("undecided", 0.04, True)):
+            lower = 0.01 if wanted == "better" else -0.01
             test = replace(one.frequentist, p_value=p)
             table = comparison_table([replace(one, lower=lower, upper=0.4, frequentist=test)])
-            assert (table.rows[0][1], len(table.notes) == 2) == (said, explained)
+            assert (table.rows[0][1], len(table.notes) == 2) == (wanted, explained)
 
     def test_equal_counts_are_no_lead(self, tmp_path):
         """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""
@@ -787,6 +826,14 @@ class TestHostileText:
         assert {tag for tag, _ in page.tags[1:]} <= {"span"}
         assert all(set(attrs) <= {"class", "dir"} for _, attrs in page.tags)
 
+    def test_a_name_from_right_to_left_does_not_turn_a_sentence_round(self):
+        """A sentence runs from left to right; such names are isolated in it, without the punctuation around them."""
+        made = str(said("נציג-1 leads, but (وكيل الدعم), شات may be better: שרת 25 %."))
+        leader, *others = (f"<bdi>{name}</bdi>" for name in ("נציג-1", "وكيل الدعم", "شات", "שרת"))
+        text = f"{leader} leads, but ({others[0]}), {others[1]} may be better: {others[2]} 25 %."
+        assert made == f'<bdi dir="ltr" class="text">{text}</bdi>'
+        assert said("plain <b>") == shown("plain <b>")
+
     def test_long_text_is_cut_and_says_so(self):
         """The beginning, and how much more there is."""
         assert cut("x" * 12, 10) == "x" * 10 + "… (2 more characters)"
@@ -840,7 +887,8 @@ class TestCommands:
         assert text.startswith("# agent is better than 0.010\n\n&lt;b>Release&lt;/b> <span>@</span>2  \n")
         rate = re.search(r"<strong>(.*?)</strong> (.*?)</span>", page.text)
         assert f"| agent | {rate[1]} ({rate[2]}) |" in text
-        assert text.count("<details>") == text.count("</details>") > 2
+        assert text.count("<details>") == text.count("</details>") > 3
+        assert "<details><summary>How to read this</summary>\n\n- An agent is called “better”" in text
 
     def test_of_a_run_of_a_suite(self, run, tmp_path):
         """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""

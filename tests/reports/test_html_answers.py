@@ -163,7 +163,7 @@ class TestFrontier:
             assert one.percent == format_percent(row["mean"])
             assert one.interval == format_percent_range(row["lower"], row["upper"])
         labels = [one.label and one.label.text for one in only.agents]
-        assert labels == ["a", "b", "c", None]  # the marks of the frontier have their names next to them
+        assert labels == ["a", "b", "c", "d"]  # also of those that are beaten, where there is room
 
     def test_no_name_in_it_lies_on_another(self):
         """Agents that cost nearly the same have room for one name, and the better one has it."""

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from fits import counts
 from hostile_records import HOSTILE, conversations, hostile, judged
 
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.evidence.recorded import evidence_from_table
 from agentic_bayes.formatting import format_interval, format_number
 from agentic_bayes.outcomes.count import count_outcomes
@@ -353,6 +355,24 @@ def test_the_threshold_is_chosen_by_keyboard_and_announced(browser, graded_page)
     assert browser.execute_script("return window.hacked") is None
     assert violations(browser) == []
     assert complaints(browser) == ([], [])
+
+
+def test_a_page_of_many_agents_fits_on_paper_and_on_a_telephone(browser, tmp_path):
+    """In print their long tables are left out by name; on a telephone an agent of the ranking takes three lines."""
+    cells = {f"agent-{i}": [(i, 12), (12 - i % 3, 12)] for i in range(13)}
+    est = estimate(counts(cells), Conjugate(pool_tasks=True), k=1)
+    path = write_report(est, tmp_path / "many.html")
+    show(browser, path, width=360)
+    rows = css(browser, ".ranking tbody tr")
+    assert len(rows) == 13
+    assert all(row.size["height"] < 100 for row in rows)
+    assert violations(browser) == []
+    show(browser, path)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
+    left_out = css(browser, ".many .bulky:not([open]) > summary")
+    assert "Every pair of agents" in [one.text for one in left_out if one.is_displayed()]
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert css(browser, ".many .bulky:not([open]) > summary") == left_out
 
 
 def test_print_shows_what_is_folded_and_says_what_is_left_out(browser, page):

@@ -17,6 +17,7 @@ from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
+from agentic_bayes.reports.colours import COLOURS, PALETTE
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.plots.curves import plot_pass_curves
@@ -24,7 +25,7 @@ from agentic_bayes.reports.plots.diagnostics import plot_diagnostics
 from agentic_bayes.reports.plots.forest import plot_forest
 from agentic_bayes.reports.plots.planning import plot_plan
 from agentic_bayes.reports.plots.posterior import plot_posterior, plot_prior
-from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, letters, shortened
+from agentic_bayes.reports.plots.style import distinct_names, legible, letters, shortened
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 
 mpl.use("Agg")
@@ -219,13 +220,13 @@ def test_an_agent_has_one_colour_in_every_picture_and_in_the_report(tmp_path):
     """Whichever agents are shown and in whatever order, also where there are more agents than colours."""
     agents = [f"v{i}" for i in range(9)]
     est = estimate(counts({name: [(i, 9), (9, 9)] for i, name in enumerate(agents)}), Conjugate(pool_tasks=True), k=1)
-    own = {name: COLOURS[i % 7] for i, name in enumerate(agents)}
-    for shown in (["v8"], ["v8", "v1"], ["v1", "v8"], agents):  # one line, several, sharing a colour, a ridge each
+    own = {name: PALETTE[8 - i if i > 2 else 7] for i, name in enumerate(agents)}  # the best six; grey
+    for shown in (["v8"], ["v8", "v1"], ["v1", "v8"], agents):  # one line, several, a ridge each
         drawn = [line.get_color() for line in plot_posterior(est, agents=shown).lines]
         assert drawn == [own[name] for name in shown for _ in range(3)]  # density, interval, mean
     curves = plot_pass_curves(est, ["v8", "v1", "v2"], k=1).lines
     assert [line.get_color() for line in curves] == [own[name] for name in ("v8", "v1", "v2") for _ in range(2)]
-    assert curves[0].get_linestyle() != curves[2].get_linestyle()
+    assert curves[2].get_linestyle() != curves[4].get_linestyle()  # of two that are grey
     forest = plot_forest(est)
     named = [label.get_text() for label in forest.get_yticklabels()]
     assert [line.get_color() for line in forest.lines] == [own[name] for name in named for _ in range(2)]
@@ -236,9 +237,9 @@ def test_an_agent_has_one_colour_in_every_picture_and_in_the_report(tmp_path):
         assert used & set(COLOURS[:-1]) == {own["v8"]}, plot
     page = write_report(est, tmp_path / "report.html").read_text(encoding="utf-8")
     palette = re.findall(r"--c\d: (?:light-dark\()?(#\w{6})", page)
-    assert [colour.upper() for colour in palette] == list(COLOURS)
+    assert [colour.upper() for colour in palette] == list(PALETTE)
     ranked = re.findall(r'<th scope="row"><bdi[^>]*>(v\d)</bdi></th><td class="drawn".*?class="mark a(\d)"', page)
-    assert {name: COLOURS[int(place)] for name, place in ranked} == own
+    assert {name: PALETTE[int(place)] for name, place in ranked} == own
 
 
 @cache

@@ -208,6 +208,8 @@ class TestDecisions:
         assert table.title == "Probability of a higher pass^1"
         assert table.header == ["chance that the row is better", "1.", "2."]
         assert table.rows[0][:2] == ["1. v2", "–"]
+        first = superiority_table(rank(fit_two(ENGINES[0])), 1)
+        assert (first.rows, first.notes) == ([["1. v2", "–"]], ["the best 1 of 2 agents; --to json has every pair"])
 
     @pytest.mark.parametrize(("bar", "verdict"), [(0.05, "pass"), (0.99, "fail"), (0.75, "inconclusive")])
     def test_junit_has_the_rows_of_the_gates_table(self, bar, verdict):

@@ -43,6 +43,13 @@ def test_headers_take_more_lines_before_numbers_do():
     assert " metric            hierarchical  the rate  tasks right" in lines
 
 
+def test_a_column_without_an_entry_is_left_out_before_anything_is_folded():
+    """Only where the table would not fit, so that the heading is there where there is room."""
+    table = Table(title="T", header=("agent", "pass^1", "flags"), rows=(("v1", "0.546 [0.414, 0.668]", ""),))
+    heads = [printed(table, width)[2].split() for width in (40, 30)]
+    assert heads == [["agent", "pass^1", "flags"], ["agent", "pass^1"]]
+
+
 def test_an_interval_goes_below_its_value():
     """With less room still, value and interval take a line each."""
     lines = printed(INTERVALS, 45)

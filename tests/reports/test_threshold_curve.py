@@ -11,7 +11,7 @@ from agentic_bayes.evidence.recorded import evidence_from_table
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.question import ask
-from agentic_bayes.reports.thresholds import threshold_curve
+from agentic_bayes.reports.thresholds import ThresholdCurve, ThresholdPoint, threshold_curve
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,19 @@ def test_it_shows_itself(curve):
     ax = curve.plot(ax=Figure().subplots())
     assert [len(line.get_xdata()) for line in ax.lines] == [5, 5]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), curve.to_pandas().query("agent == 'v1'")["mean"])
+
+
+def test_of_many_agents_the_best_have_colours_and_the_others_are_grey_together():
+    """Nine agents would share colours: six are named, the other three are one entry of the legend."""
+    from matplotlib.figure import Figure
+
+    one = {"lower": 0.0, "upper": 1.0, "passed": 1, "scored": 1, "flags": ""}
+    points = tuple(ThresholdPoint(threshold=t, agent=f"v{i}", mean=i / 10, **one) for t in (0.5, 0.9) for i in range(9))
+    how = {"metric": "pass^1", "estimand": "population", "method": "crossed", "ci_prob": 0.95, "ci_kind": "eti"}
+    ax = ThresholdCurve(points=points, **how).plot(ax=Figure().subplots())
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == [*(f"v{i}" for i in range(3, 9)), "3 other agents"]
+    assert len({line.get_color() for line in ax.lines}) == 7
 
 
 def test_thresholds_are_checked(scored):

@@ -10,14 +10,14 @@ import numpy as np
 
 from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_percent, format_percent_range, plural
+from agentic_bayes.formatting import Metric, format_percent, format_percent_range
 from agentic_bayes.numerics import Array
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
+from agentic_bayes.reports.html.opening import standing_words, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.result_table import Table
 
 FEWEST = 3  # agents from which there is something to rank and to map
-MOST_RIVALS = 10
 MOST_RANKED = 25  # agents of a ranking that are shown unfolded
 MOST_COLUMNS = 120  # of a heat map; more tasks share columns
 MOST_NAMED = 40  # agents whose rows of a heat map are high enough for a name
@@ -79,43 +79,12 @@ def ranked_agents(est: Estimate, ranking: Ranking) -> list[RankedAgent]:
     return [_ranked(est.agent_index(row["agent"]), row) for row in ranking.rows]
 
 
-def ranking_table(ranking: Ranking, where: str) -> Table:
-    """The ranking's own table, headed by what it says of the best agent, and by the agents that may be as good."""
+def ranking_table(asked: ReportQuestion, ranking: Ranking) -> Table:
+    """The ranking's own table, headed by what it ranks by; with who may be best, unless the verdict says so."""
     table = ranking.table()
-    notes = [_rivals_words(ranking), *table.notes]
-    return replace(table, title=f"Ranking: {_best_words(ranking, where)}", text="", notes=notes)
-
-
-def _best_words(ranking: Ranking, where: str) -> str:
-    best = ranking.rows[0]
-    low, high = best["lower_rank"], best["upper_rank"]
-    span = f"is {_ordinal(low)}" if low == high else f"is between {_ordinal(low)} and {_ordinal(high)}"
-    left_out = f", {ranking.n_left_out:,} left out" if ranking.n_left_out else ""
-    return (
-        f"by {ranking.metric} {best['agent']} is best with a probability of {format_percent(best['prob_best'])}; its "
-        f"true place {span} of {len(ranking.rows):,} ({best['ci_prob'] * 100:.4g} % sure; {where}; "
-        f"{plural(ranking.n_shared_tasks, 'task')} that all attempted{left_out})"
-    )
-
-
-def _rivals_words(ranking: Ranking) -> str:
-    best, rivals = ranking.rows[0], ranking.rivals
-    cut = format_percent((1 - best["ci_prob"]) / 2, 1)
-    rest = len(ranking.rows) - 1 - len(rivals)
-    worse = (
-        f" {'None of the others' if rivals else 'No other agent'} is better with a probability of {cut} or more."
-        if rest
-        else ""
-    )
-    named = [f"{agent} ({format_percent(chance)})" for agent, chance in list(rivals.items())[:MOST_RIVALS]]
-    more = f", and {len(rivals) - MOST_RIVALS:,} more" if len(rivals) > MOST_RIVALS else ""
-    known = f"Could still be better than {best['agent']}, with this probability: {', '.join(named)}{more}."
-    return f"{known if rivals else ''}{worse}".strip()
-
-
-def _ordinal(place: int) -> str:
-    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place:,}{ending}"
+    notes = [*([] if asked.leads else [standing_words(ranking)]), *table.notes]
+    title = f"Ranking by {success_words(asked.metric, ranking.estimand)}"
+    return replace(table, title=title, text="", notes=notes)
 
 
 def _ranked(agent: int, row: dict[str, Any]) -> RankedAgent:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.reports.comment import folded, paragraphs
-from agentic_bayes.reports.html.opening import RateGroup
-from agentic_bayes.reports.html.verdict import Answer
+from agentic_bayes.reports.html.opening import RateGroup, lede
+from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.verdict import Answer, reading_lines
 from agentic_bayes.result_table import Table, markdown_table, markdown_text
 
 
 def markdown_page(
     est: Estimate,
+    asked: ReportQuestion,
     heading: Sequence[str],
     verdict: str,
-    lede: str,
     rates: Sequence[RateGroup],
     answers: Sequence[Answer],
     tables: Sequence[Table | None],
@@ -25,9 +26,10 @@ def markdown_page(
     return paragraphs(
         f"# {markdown_text(verdict)}",
         "\n".join(f"{markdown_text(line)}  " for line in heading if line),
-        markdown_text(lede),
+        markdown_text(lede(est, asked)),
         _rates_table(est, rates),
         *map(_answer, answers),
+        folded("How to read this", "\n".join(f"- {markdown_text(line)}" for line in reading_lines(est, asked))),
         *below,
     )
 

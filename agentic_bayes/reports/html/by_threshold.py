@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.decisions.compare import comparison
-from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.gate import gate, outcome_words
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.evidence.evidence import Evidence
@@ -32,7 +32,6 @@ from agentic_bayes.reports.thresholds import THRESHOLDS, estimates_at
 if TYPE_CHECKING:
     import xarray as xr
 
-GATE_WORDS = {"pass": "passed", "fail": "failed", "inconclusive": "not passed, not enough evidence"}
 MOST_SAID = 2  # comparisons that a verdict is made of
 CUT_BY_SCORE = ("answer", "joint")  # indicators that a threshold of the answer's score is part of
 
@@ -139,7 +138,7 @@ def _row(fit: Estimate, asked: ReportQuestion, est: Estimate, threshold: float) 
     rows = _rates(fit, asked)
     words = [f"{one.verdict} {attempts_words(Metric(one.metric))}" for one in own.comparisons[:MOST_SAID]]
     if own.gate is not None:
-        words.insert(0, f"gate: {GATE_WORDS[own.gate.verdict]}")
+        words.insert(0, f"gate: {outcome_words(own.gate)}")
     return ThresholdRow(
         threshold=f"{threshold:g}",
         is_own=threshold == est.outcomes.attrs["threshold"],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from agentic_bayes.formatting import brief_names, plain_text, plural
+from agentic_bayes.formatting import brief_names, plain_text, plural, with_more
 from agentic_bayes.reports.html.text import LONGEST_BESIDE, LONGEST_SHOWN, cut
 from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.reason_clusters import cluster_reasons
@@ -90,8 +90,7 @@ class FailureGroup:
         shown = self.tasks.most_common(MOST_TASKS)
         briefs = brief_names([task for task, _ in shown], LONGEST_SHOWN)
         named = [f"{brief} ({n:,})" for brief, (_, n) in zip(briefs, shown, strict=True)]
-        more = len(self.tasks) - len(named)
-        return ", ".join(named) + (f", and {plural(more, 'other task')}" if more else "")
+        return with_more(named, len(self.tasks), "task")
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,7 @@ class FailureTable:
             f"{n:,} of {plural(self.trials[agent], 'trial')} of {self._briefs[agent]}"
             for agent, n in group.agents.most_common(most)
         ]
-        more = len(group.agents) - len(named) if others else 0
-        return ", ".join(named) + (f", and {plural(more, 'other agent')}" if more else "")
+        return with_more(named, len(group.agents), "agent") if others else ", ".join(named)
 
     def commonest(self) -> str:
         """The commonest kind that says something, in a line; empty where there is none."""

@@ -19,6 +19,7 @@ ENOUGH = 0.5  # share of an agent's conversations from which a mean stands for a
 WORDS: dict[Spent, str] = {"cost": "cost per conversation", "seconds": "seconds per conversation"}
 LEFT, RIGHT, TOP, BOTTOM, WIDTH, HEIGHT = 48.0, 20.0, 10.0, 40.0, 460.0, 280.0
 TICKS = 5
+MOST_NAMED = 25  # agents of which not only those on the frontier are named
 LETTER, LINE = 6.6, 14.0  # width of a letter of a label, and its height
 
 
@@ -49,7 +50,7 @@ class FrontierAgent:
     y: tuple[float, float, float]
     """Positions of the lower end, the mean and the upper end."""
     label: FrontierLabel | None = None
-    """The name, if the agent is on the frontier and there is room."""
+    """The name, if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +131,22 @@ def _frontier(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
 
 
 def _labelled(est: Estimate, agents: Sequence[FrontierAgent]) -> tuple[FrontierAgent, ...]:
-    """The agents, those on the frontier with names as far as none lies on another or on a mark, the best first."""
+    """The agents with names as far as none lies on another or on a mark: those on the frontier, the best first; then
+    the others where they are not too many.
+    """
     briefs = brief_names([plain_text(agent) for agent in est.agents], LONGEST_BESIDE)
     taken = [(own.x - 4, own.x + 4, own.y[1]) for own in agents]  # left and right end, and height
     labelled = list(agents)
-    for i, own in reversed(list(enumerate(agents))):
+    named = [i for i, own in enumerate(agents) if own.best or len(agents) <= MOST_NAMED]
+    for i in sorted(named, key=lambda i: (not agents[i].best, -i)):
+        own = agents[i]
         text, y = briefs[own.agent], max(own.y[1] - 9, LINE)
         width = LETTER * len(text)
         for left, x, anchor in ((own.x - 7 - width, own.x - 7, "end"), (own.x + 7, own.x + 7, "start")):
             right = left + width
             inside = left >= LEFT and right <= WIDTH
             free = all(abs(y - 4 - height) >= LINE or right <= start or end <= left for start, end, height in taken)
-            if own.best and inside and free:
+            if inside and free:
                 taken.append((left, right, y - 4))
                 labelled[i] = replace(own, label=FrontierLabel(text, round(x, 1), round(y, 1), anchor))
                 break

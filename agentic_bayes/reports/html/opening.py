@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.decisions.gate import Gate, ruling, shown_beside
+from agentic_bayes.decisions.gate import Gate, shown_beside, unsettled_words
+from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
@@ -21,12 +22,15 @@ from agentic_bayes.formatting import (
     format_percent,
     format_percent_range,
     interval_kind,
+    with_more,
 )
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.tables import ESTIMANDS, RowKey
 
+MOST_NAMED = 2  # agents that a headline names as possibly better
+MOST_RIVALS = 5  # that the line below it names
 MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
 PROBABLY = 0.8  # probability from which an unsettled verdict is called probable
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -120,17 +124,34 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
         text = {
             "pass": f"{agent} passes the gate",
             "fail": f"{agent} fails the gate",
-            "inconclusive": f"{agent} has not passed the gate: {_unsettled(gate)}",
         }
-        return text[gate.verdict], GATE_KINDS[gate.verdict]
+        words = text.get(gate.verdict) or f"{agent} has not passed the gate: {unsettled_words(gate)}"
+        return words, GATE_KINDS[gate.verdict]
+    if asked.leads is not None:
+        return _leader(asked, asked.leads)
     if asked.comparisons:
         return _with_scope(asked), KINDS[asked.comparisons[0].verdict]
     return f"{short_name(asked.agent, *est.agents)}: {agent_words(est, asked, asked.agent, rows)}", "open"
 
 
-def _unsettled(gate: Gate) -> str:
-    settled = ruling(gate.probability, gate.confidence) != "inconclusive"  # by the probability alone
-    return "what is missing could change the verdict" if settled and gate.if_missing else "not enough evidence"
+def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
+    """Who is best of several agents, and whether others may be."""
+    names, rivals = [row["agent"] for row in ranking.rows], list(ranking.rivals)
+    best, agents, words = short_name(names[0], *names), f"{len(names):,} agents", attempts_words(asked.metric)
+    if not rivals:
+        further = asked.comparisons[1:2]
+        more = f"; not yet shown {attempts_words(Metric(further[0].metric))}" if _open(further) else ""
+        return f"{best} is the best of {agents} {words}{more}", "good"
+    if len(rivals) == len(names) - 1:
+        return f"No clear leader among {agents} {words}", "open"
+    others = " or ".join(short_name(name, *names) for name in rivals)
+    if len(rivals) > MOST_NAMED:
+        others = f"{_count(len(rivals))} others"
+    return f"{best} leads {agents} {words}, but {others} may be better", "open"
+
+
+def _open(comparisons: Sequence[Comparison]) -> bool:
+    return any(one.verdict == "undecided" for one in comparisons)
 
 
 def _with_scope(asked: ReportQuestion) -> str:
@@ -143,8 +164,10 @@ def _with_scope(asked: ReportQuestion) -> str:
     others = attempts_words(Metric(second.metric))
     if second.verdict == first.verdict:
         return f"{text} {words} and {others}" if first.verdict != "undecided" else f"{text}, {words} and {others}"
-    joint = "," if first.verdict == "undecided" else ""
-    return f"{text}{joint} {words}; {'not yet shown' if second.verdict == 'undecided' else second.verdict} {others}"
+    if first.verdict == "undecided":
+        named = "" if second.verdict == "equivalent" else f"{short_name(first.agent, first.baseline)} is "
+        return f"{text}, {words}; {named}{second.verdict} {others}"
+    return f"{text} {words}; {'not yet shown' if second.verdict == 'undecided' else second.verdict} {others}"
 
 
 def lede(est: Estimate, asked: ReportQuestion) -> str:
@@ -167,12 +190,25 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         "equivalent": "Any difference is too small to matter.",
         "undecided": f"{_either(one)}: these data do not settle it, which does not mean that they are equal.",
     }[one.verdict]
+    if asked.leads is not None:
+        good = "Leading does not mean good enough to ship: for that, compare it with the rate you need."
+        return f"{standing_words(asked.leads)} {good}"
     order = ""
     if asked.ranking is not None:
         first = asked.ranking.rows[0]
         best, probability = short_name(first["agent"], *est.agents), format_percent(first["prob_best"])
         order = f"Of {len(asked.ranking.rows):,} agents, {best} is best with a probability of {probability}. "
     return f"{order}The verdict is about {where}. {more}"
+
+
+def standing_words(ranking: Ranking) -> str:
+    """Who may be better than the first of the ranking, and how many agents are clearly behind it."""
+    names, rivals = [row["agent"] for row in ranking.rows], ranking.rivals
+    chances = [f"{short_name(name, *names)} {format_percent(p)}" for name, p in list(rivals.items())[:MOST_RIVALS]]
+    behind = len(names) - 1 - len(rivals)
+    may = f"Chance of being better than {short_name(names[0], *names)}: {with_more(chances, len(rivals))}."
+    clear = f"The other {behind:,} agents are clearly behind." if behind > 1 else "The other agent is clearly behind."
+    return " ".join([may] * bool(rivals) + [clear] * bool(behind))
 
 
 def _gate_words(gate: Gate) -> str:
@@ -202,8 +238,9 @@ def _sure(one: Comparison) -> str:
             return f"{scope}, {compared_words(one)} ({format_percent(one.prob_rope)} sure)."
         case "undecided":
             if max(share, 1 - share) < PROBABLY:
-                return f"{scope}, nothing is settled: {agent} is better with a probability of {format_percent(share)}."
-            word = "better" if share > 0.5 else "worse"
+                than = f"{agent} is better than {baseline_words(one)}"
+                return f"{scope}, nothing is settled: {than} with a probability of {format_percent(share)}."
+            word = f"{'better' if share > 0.5 else 'worse'} than {baseline_words(one)}"
             sure = format_percent(max(share, 1 - share))
             return f"{scope}, {agent} is probably {word} ({sure} sure), but that is not settled."
         case verdict:

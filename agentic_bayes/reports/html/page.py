@@ -16,14 +16,15 @@ from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
-from agentic_bayes.estimation.methods.options import Frequentist
+from agentic_bayes.estimation.methods.options import Crossed, Frequentist
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import brief_names, interval_kind, plain_text, plural, signed
+from agentic_bayes.formatting import brief_names, plain_text, plural, signed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
+from agentic_bayes.reports.colours import GREY, agent_colours
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import (
     MOST_RANKED,
@@ -47,10 +48,11 @@ from agentic_bayes.reports.html.text import (
     is_number_like,
     json_block,
     named,
+    said,
     shown,
 )
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
-from agentic_bayes.reports.html.verdict import answers
+from agentic_bayes.reports.html.verdict import answers, reading_lines
 from agentic_bayes.reports.tables import (
     ESTIMANDS,
     estimate_tables,
@@ -250,7 +252,7 @@ def write_page(
         tables += [worst, *(table for one in failures for table in one.tables())]
         tables += [sections.data_table(est, evidence), *few, settings_table(est)]
         lines = (heading.title, heading.note, heading.date)
-        text = markdown_page(est, lines, verdict, lede(est, asked), rates, answered, tables) + "\n"
+        text = markdown_page(est, asked, lines, verdict, rates, answered, tables) + "\n"
         with replacing(str(path)) as file:
             file.write(text.encode())
         return path
@@ -269,12 +271,14 @@ def write_page(
             rates=rates,
             answers=answered,
             agents=est.agents,
+            colours=agent_colours(est),
+            grey=GREY,
             briefs=briefs(LONGEST_SHOWN),
             who=lambda agent, longest=LONGEST_SHOWN: named(est.agents[agent], briefs(longest)[agent]),
             **_many(est, asked),
             data=sections.data_table(est, evidence),
             **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
-            groups=group_tables(est, summary[summary["k"].isin(est.settings.k)]),
+            groups=[replace(one, text="") for one in group_tables(est, summary[summary["k"].isin(est.settings.k)])],
             **_comparison(asked),
             worst=worst,
             failures=failures,
@@ -289,13 +293,13 @@ def write_page(
             diagnostics=sections.diagnostics_table(est, listed),
             checked=sections.checked_words(est, listed),
             unit=est.outcomes.attrs["unit"],
-            errors=est.outcomes.attrs.get("errors"),
+            reading=reading_lines(est, asked),
             rate_name=rate_words(asked.metric),
             sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
             settings=est.settings,
-            method=est.method.name,
+            crossed=isinstance(est.method, Crossed),
             frequentist=isinstance(est.method, Frequentist),
-            interval=interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind),
+            method_line=sections.method_line(est),
             setup=settings_table(est),
             commands=sections.commands(est, asked, est.settings.k, source) if source else [],
             without_option=", ".join(sections.without_option(est)),
@@ -332,8 +336,10 @@ def _without_model(est: Estimate, agents: Sequence[int]) -> Any:
 
 
 def _drawn(est: Estimate, asked: ReportQuestion) -> list[int]:
-    """The agents that have curves."""
-    return sorted(agent_order(est, asked)[:MOST_DRAWN])
+    """The agents that have curves: those with a colour of their own, as far as the curves can be told apart."""
+    colours, order = agent_colours(est), agent_order(est, asked)
+    drawn = [i for i in order if colours[i] != GREY][:MOST_DRAWN]
+    return drawn if GREY in colours else sorted(drawn)
 
 
 def _compared(est: Estimate, asked: ReportQuestion) -> list[int]:
@@ -384,7 +390,7 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "by_group": sections.groups_table(comparisons[0]) if comparisons else None,
         "drivers": sections.driver_tables(comparisons[0]) if comparisons else [],
         "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
-        "ranking_table": None if ranking is None else ranking_table(ranking, ESTIMANDS[asked.estimand]),
+        "ranking_table": None if ranking is None else ranking_table(asked, ranking),
         "gated": None if asked.gate is None else sections.gate_table(asked.gate),
     }
 
@@ -454,6 +460,7 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "shown": shown,
+        "said": said,
         "plain": plain_text,
         "signed": signed,
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison, TaskDifference
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.decisions.gate import Gate
+from agentic_bayes.decisions.gate import Gate, unsettled_words
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -35,6 +35,7 @@ from agentic_bayes.formatting import (
     not_scored,
     plural,
     signed,
+    with_more,
 )
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
@@ -101,10 +102,8 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
 
 def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
-    s, method = est.settings, est.method
+    method, sections = est.method, []
     main = method.estimator if isinstance(method, Frequentist) else "posterior"
-    kind = "estimate" if isinstance(method, Frequentist) else "posterior mean"
-    sections = []
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
         for metric in (one for one in metrics_at(ks) if one != "pass@1"):  # which is pass^1
@@ -125,13 +124,20 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
                     }
                 )
         where = ESTIMANDS[estimand]
-        caption = (
-            f"{where[0].upper()}{where[1:]} (estimand {estimand}): {method.name}, {kind} with "
-            f"{interval_kind(method.name, s.ci_prob, s.ci_kind)}; unit {est.outcomes.attrs['unit']}, "
-            f"indicator {indicator_words(est.outcomes.attrs)}"
-        )
-        sections.append({"caption": caption, "where": f"{where[0].upper()}{where[1:]}", "rows": cells})
+        sections.append({"where": f"{where[0].upper()}{where[1:]}", "rows": cells})
     return sections
+
+
+def method_line(est: Estimate) -> str:
+    """How the numbers of an estimate were made, in the words of whoever wants to know."""
+    s, method, attrs = est.settings, est.method, est.outcomes.attrs
+    kind = "estimate" if isinstance(method, Frequentist) else "posterior mean"
+    names = {"population": "new tasks are the estimand population", "tasks": "these tasks the estimand tasks"}
+    estimands = ", ".join(names[one] for one in ESTIMANDS if one in est.posterior.estimands)
+    return (
+        f"Method: {method.name}, {kind} with {interval_kind(method.name, s.ci_prob, s.ci_kind)}; "
+        f"unit {attrs['unit']}, indicator {indicator_words(attrs)}; {estimands}."
+    )
 
 
 def _doubt(one: Mapping[str, Any], unbiased: Mapping[str, Any]) -> str:
@@ -184,8 +190,8 @@ def gate_table(gate: Gate) -> Table:
     """The gate's own table, with its requirement in words, and whose trials are missing."""
     table = gate.table()
     what = f"{gate.agent}: {success_words(Metric(gate.metric), gate.estimand)}, at least {100 * gate.at_least:.4g} %"
-    verdicts = {"pass": "passed", "fail": "failed", "inconclusive": "not enough evidence"}
-    rows = [[what, probability, verdicts[verdict]] for _, probability, verdict in table.rows]
+    verdicts = {"pass": "passed", "fail": "failed"}
+    rows = [[what, sure, verdicts.get(verdict) or unsettled_words(gate)] for _, sure, verdict in table.rows]
     notes = [f"{gate.agent}: {note}" if note in gate.missing else note for note in table.notes]
     return replace(table, rows=rows, notes=notes)
 
@@ -215,7 +221,8 @@ def driver_tables(one: Comparison) -> list[Table]:
         if tasks:
             rows = [[*_counts_of(task), sure_words(task)] for task in tasks[:MOST_DRIVERS]]
             count = f"{len(tasks):,}" + (f", the {MOST_DRIVERS} surest" if len(tasks) > MOST_DRIVERS else "")
-            title = f"Tasks that {short_name(one.agent)} {verb} {short_name(str(one.baseline))} ({count})"
+            baseline = short_name(str(one.baseline), one.agent)
+            title = f"Tasks that {short_name(one.agent, one.baseline)} {verb} {baseline} ({count})"
             header = [*_counts_head(one), "how sure"]
             found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
     if found or not one.tasks:
@@ -281,8 +288,8 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
     for row in evidence:
         without[row.agent] += row.tool_overall is None and not row.tools_unscored
     if 0 < without.total() < size:
-        few = [f"{n:,} of {short_name(agent)}" for agent, n in without.items()] if len(without) <= MOST_NAMED else []
-        whose = f" ({', '.join(few)})" if few else ""
+        named = [f"{n:,} of {short_name(agent, *without)}" for agent, n in without.items()]
+        whose = f" ({', '.join(named)})" if len(named) <= MOST_NAMED else ""
         note = f"No tool was expected in {plural(without.total(), 'turn')}{whose}."
         means = replace(means, notes=[*means.notes, note])
     return [replace(first, title=title), *metrics_tables(evidence), means]
@@ -417,10 +424,7 @@ def checked_words(est: Estimate, agents: Sequence[int]) -> str:
     if not isinstance(est.method, Hierarchical | Crossed):
         return f"{how}."
     misfits = [est.agents[i] for i in agents if any(check.misfit for check in est.checks.predictive(i))]
-    whose = ", ".join(misfits[:MOST_MISFITS]) + (
-        f" and {len(misfits) - MOST_MISFITS:,} more" if len(misfits) > MOST_MISFITS else ""
-    )
-    fit = f", but not those of {whose}: see above" if misfits else ""
+    fit = f", but not those of {with_more(misfits[:MOST_MISFITS], len(misfits))}: see above" if misfits else ""
     return f"{how}. The passes are spread over tasks as the model expects{fit}."
 
 

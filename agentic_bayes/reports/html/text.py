@@ -22,6 +22,10 @@ UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # controls, format characters (bi
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _LONG_WORD = re.compile(r"\S{25}")
 _NUMBER = re.compile(r"[–<>=+-]?[\d.,]+( of [\d.,]+)?( \[[^\]]*\])?|\[[^\]]*\]|pass[@^]\d+|–")
+# words with letters of Hebrew, Arabic or their kind, without the punctuation around them
+_LETTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_WORD = rf"[^\s(,;]*[{_LETTERS}][^\s,;]*"
+_RIGHT_TO_LEFT = re.compile(rf"{_WORD}(?:\s+{_WORD})*(?<![.,;:)])")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -32,18 +36,44 @@ def cut(text: str, longest: int = LONGEST_NAME) -> str:
 
 def shown(value: object, longest: int = LONGEST_NAME) -> Markup:
     """Text from anywhere as HTML: escaped, isolated from surrounding text direction, unseen characters marked."""
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
     text = cut(str(value), longest)
-    name = _width(text)
-    kind = Markup(' class="{}"').format(name) if name else ""
     if text.isascii() and text.isprintable():
-        return Markup("<bdi{}>{}</bdi>").format(kind, text)
-    parts = [
+        return Markup("<bdi{}>{}</bdi>").format(_kind(text), text)
+    return Markup('<bdi dir="auto"{}>{}</bdi>').format(_kind(text), _seen(text))
+
+
+def said(value: object, longest: int = LONGEST_NAME) -> Markup:
+    """A sentence of ours as HTML: as `shown`, but from left to right, whatever names from right to left are in it."""
+    from markupsafe import Markup
+
+    text = cut(str(value), longest)
+    if not _RIGHT_TO_LEFT.search(text):
+        return shown(text, longest)
+    parts, end = [], 0
+    for name in _RIGHT_TO_LEFT.finditer(text):
+        parts += [_seen(text[end : name.start()]), Markup("<bdi>{}</bdi>").format(_seen(name[0]))]
+        end = name.end()
+    return Markup('<bdi dir="ltr"{}>{}</bdi>').format(_kind(text), Markup("").join([*parts, _seen(text[end:])]))
+
+
+def _kind(text: str) -> Markup | str:
+    from markupsafe import Markup
+
+    name = _width(text)
+    return Markup(' class="{}"').format(name) if name else ""
+
+
+def _seen(text: str) -> Markup:
+    """The text escaped, with a mark for what would not be seen."""
+    from markupsafe import Markup, escape
+
+    parts = (
         Markup('<span class="cp">U+{:04X}</span>').format(ord(sign)) if _is_unseen(sign) else escape(sign)
         for sign in text
-    ]
-    return Markup('<bdi dir="auto"{}>{}</bdi>').format(kind, Markup("").join(parts))
+    )
+    return Markup("").join(parts)
 
 
 def named(name: str, brief: str) -> Markup:

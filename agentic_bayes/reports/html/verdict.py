@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
+from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
@@ -22,6 +23,7 @@ from agentic_bayes.formatting import (
     indicator_words,
     plural,
     points_words,
+    with_more,
 )
 from agentic_bayes.reports.html.opening import (
     PROBABLY,
@@ -83,7 +85,7 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("Any doubts?", tuple(doubts)))
-    if asked.comparisons and asked.comparisons[0].tasks:
+    if asked.leads is None and asked.comparisons and asked.comparisons[0].tasks:
         answered.append(_got_worse(asked.comparisons[0]))
     bad, tasks = worst_tasks(est, _about(est, asked)), est.counts.tasks
     worst = []
@@ -104,7 +106,9 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
     one, *further = asked.comparisons
     rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
-    lines = [
+    best = "" if asked.leads is None else format_percent(asked.leads.rows[0]["prob_best"])
+    lines = [f"{agent} is the best of all with a probability of {best}."] if best else []
+    lines += [
         f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
         f"The difference is {points_words(one.mean, 'percentage point')}, "
@@ -138,7 +142,8 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
     """Trials without a verdict, whose they are, and what they could change."""
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
-        return Answer("What is missing?", (f"Nothing: all {plural(scored, 'trial')} were scored.",))
+        whole = f"all {scored:,} trials were" if scored > 1 else "the only trial was"
+        return Answer("What is missing?", (f"Nothing: {whole} scored.",))
     errored = int(est.outcomes["errored"].sum())
     crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
     own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
@@ -174,7 +179,8 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
     counts = est.counts
     tasks, tried, chosen = plural(len(counts.tasks), "task"), "", list[str]()
     if len(est.agents) > 1 and counts.scored.all():
-        tried = ", all tried by both" if len(est.agents) == 2 else "; every agent tried all of them"
+        whole, them = ("all ", "all of them") if len(counts.tasks) > 1 else ("", "it")
+        tried = f", {whole}tried by both" if len(est.agents) == 2 else f"; every agent tried {them}"
     elif asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
         both = asked.comparisons[0].n_shared_tasks
         names = short_name(asked.agent, other), short_name(other, asked.agent)
@@ -218,32 +224,31 @@ def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
         for flag in est.flags(name, estimand=asked.estimand, metric=asked.metric):
             flags.setdefault(flag, []).append(short_name(name, *est.agents))
     whose = {flag: f" ({' and '.join(own)})" if own and len(est.agents) > 1 else "" for flag, own in flags.items()}
-    return [f"{flag}{whose[flag]}: {FLAGS[flag]}." for flag in FLAGS if flag in flags]
+    return [f"{FLAGS[flag][0].upper()}{FLAGS[flag][1:]}{whose[flag]}." for flag in FLAGS if flag in flags]
 
 
 def _got_worse(one: Comparison) -> Answer:
     """The tasks that an agent lost compared with another, or the largest drop where none is lost for sure."""
-    before = short_name(str(one.baseline))
+    before = baseline_words(one)
     if one.lost:
-        named = [_drop(task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
-        more = f", and {len(one.lost) - MOST_NAMED:,} more" if len(one.lost) > MOST_NAMED else ""
-        lines = [f"Lost compared with {before}: {', '.join(named)}{more}."]
+        named = [_drop(one, task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
+        lines = [f"Lost compared with {before}: {with_more(named, len(one.lost))}."]
         lost = {task.task for task in one.lost}
         others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
         if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:
-            lines.append(f"The largest further drop: {_drop(next_one, sure_words(next_one))}.")
+            lines.append(f"The largest further drop: {_drop(one, next_one, sure_words(next_one))}.")
         return Answer("What got worse?", tuple(lines))
     drop = min(one.tasks, key=lambda task: task.gap)
     if drop.lead >= 0:
         return Answer("What got worse?", (f"Nothing: on no task was a smaller share passed than by {before}.",))
     sure = f"Compared with {before}, no task with a probability of {format_percent(LIKELY)} or more."
-    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(drop)}, may be chance.",))
+    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(one, drop)}, may be chance.",))
 
 
-def _drop(task: TaskDifference, *more: str) -> str:
+def _drop(one: Comparison, task: TaskDifference, *more: str) -> str:
     """A task with its counts before and after."""
     counts = f"{task.baseline_successes} of {task.baseline_trials} → {task.successes} of {task.trials}"
-    return f"{short_name(task.task)} ({', '.join((counts, *more))})"
+    return f"{short_name(task.task, *(other.task for other in one.tasks))} ({', '.join((counts, *more))})"
 
 
 def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str, list[tuple[str, int, int]]]:
@@ -346,8 +351,9 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
         row = rows[asked.agent, asked.estimand, asked.metric, main_estimator(est)]
         width = row["upper"] - row["lower"]
         half = 0.1 if np.isnan(width) else max(round(width / 2, 3), 0.001)
-        read = "Read the tasks that failed most. This command says how many new tasks halve the interval."
-        return read, "plan", f"--width {half:g}"
+        failed = (est.counts.successes < est.counts.trials)[est.agent_index(asked.agent)].any()
+        read = "Read the tasks that failed most. " if failed else ""
+        return f"{read}This command says how many new tasks halve the interval.", "plan", f"--width {half:g}"
     one = asked.comparisons[0]
     lost = ", ".join(short_name(task.task, *est.counts.tasks) for task in one.lost[:MOST_NAMED])
     match one.verdict:
@@ -363,3 +369,41 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
             gap = f"--difference {max(round(abs(one.mean), 2), one.rope[1]):g}"
             goal = gap if isinstance(one.baseline, str) else f"--at-least {one.baseline!r}"
             return f"{more} could settle it.", "plan", goal
+
+
+def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
+    """What a reader of these answers must know, a paragraph each."""
+    s, attrs, lines = est.settings, est.outcomes.attrs, list[str]()
+    prob = f"{s.ci_prob * 100:.4g} %"
+    if asked.leads is not None:
+        behind = format_percent((1 - s.ci_prob) / 2, 1)
+        lines.append(f"An agent is “clearly behind” if it is better than the leader with a probability below {behind}.")
+    if asked.comparisons:
+        lines.append(
+            f"An agent is called “better” or “worse” if the {prob} range of the difference excludes 0; two are "
+            f"“equivalent” if the difference is within {rope_words(asked.comparisons[0].rope)} with a probability of "
+            "95 %; otherwise it is “undecided”: either may be ahead, and they need not be equal."
+        )
+    if asked.gate is not None:
+        lines.append(
+            f"A gate is “passed” if we are {asked.gate.confidence * 100:.4g} % sure that its requirement is met, "
+            "“failed” if we are as sure that it is not, and otherwise not settled: there is not enough evidence for "
+            "either."
+        )
+    unit = attrs["unit"]
+    turns = "A conversation has one turn or more, each a question and its answer. " if unit == "conversation" else ""
+    errors = "failed" if attrs.get("errors") == "fail" else "not scored"
+    alike = " all agents ran under the same conditions;" if len(est.agents) > 1 else ""
+    judge = "" if s.judge is None else " but for the judge's errors, which are corrected"
+    return [
+        *lines,
+        f"A trial is one attempt at one task: here, one {unit}. {turns}It passed, it failed, or it could not be "
+        f"scored; then it counts as neither. An agent error counts as {errors}.",
+        "pass^k: all of k attempts at one task succeed; pass@k: at least one does. pass^1 is the plain success rate. "
+        "If it must work every time, look at pass^k.",
+        "New tasks: the expected rate on tasks like these, as after a release. These tasks: the average over the tasks "
+        "that were tested.",
+        "What the numbers take for granted: the tasks are a sample of the tasks that matter; attempts at one task do "
+        f"not affect each other;{alike} verdicts are right{judge}; what could not be scored would have passed as often "
+        "as the rest.",
+    ]

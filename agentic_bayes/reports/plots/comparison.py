@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agentic_bayes.checks import check_type
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.formatting import format_number, format_share, interval_words
+from agentic_bayes.formatting import format_number, format_share, interval_words, signed
 from agentic_bayes.reports.plots import style
 from agentic_bayes.reports.plots.posterior import density
 
@@ -70,7 +70,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     ax.plot([one.lower, one.upper], [height, height], color="black", linewidth=4, solid_capstyle="butt")
     (mark,) = ax.plot(one.mean, height, "o", color="black", markersize=8, markeredgecolor="white")
     interval = f"{format_number(one.lower)} to {format_number(one.upper)}"
-    entries.append((mark, f"difference {format_number(one.mean)}, {interval}"))
+    entries.append((mark, signed(f"difference {format_number(one.mean)}, {interval}")))
     style.quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     ax.set(yticks=[], ylim=(-top * 0.14, top * 1.08))

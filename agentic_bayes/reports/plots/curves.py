@@ -90,7 +90,7 @@ def plot_pass_curves(
     most = int(est.counts.trials[index].max(initial=0))
     ax = style.axes_for(ax, CURVES_SIZE)
     entries: list[style.LegendEntry] = []
-    colour = style.agent_colour(est, name)
+    colour = style.agent_colours(est, chosen)[name]
     for name_of_k, marker in zip(("pass@k", "pass^k"), "os", strict=True):
         rows, dashed = (one[one["metric"].str.startswith(name_of_k[:-1])] for one in (frame, plain))
         ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
@@ -117,7 +117,7 @@ def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: A
         )
     ax = style.axes_for(ax, (CURVES_SIZE[0], CURVES_SIZE[1] + 0.25 * len(chosen)))
     entries: list[style.LegendEntry] = []
-    colours, band = [style.agent_colour(est, agent) for agent in chosen], 0.12 if len(chosen) < 4 else 0.05
+    colours, band = list(style.agent_colours(est, chosen).values()), 0.12 if len(chosen) < 4 else 0.05
     for i, (agent, name) in enumerate(zip(chosen, style.distinct_names(chosen, 30), strict=True)):
         look: dict[str, Any] = {
             "color": colours[i],

@@ -243,7 +243,7 @@ def _counts(ax: Axes, *, est: Estimate, agent: int) -> None:
     places = np.arange(len(labels))
     low, high = np.quantile(replicated, [(1 - WIDE) / 2, (1 + WIDE) / 2], axis=0)
     bars = ax.bar(places, observed, 0.8, color=style.PALE, edgecolor=style.GREY, linewidth=0.8)
-    colour = style.agent_colour(est, est.agents[agent])
+    (colour,) = style.agent_colours(est, [est.agents[agent]]).values()
     band = ax.vlines(places, low, high, color=colour, linewidth=3)
     ax.plot(places, replicated.mean(axis=0), "o", color=colour, markersize=7, markeredgecolor="white")
     style.quiet(ax)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,8 +138,9 @@ def _agents(est: Estimate, metric: Metric, estimand: Estimand) -> list[ForestLin
     frame = est.with_k(metric.k).to_pandas()
     frame = overall_rows(frame[(frame["metric"] == metric) & (frame["estimand"] == estimand)])
     rows: Iterator[Any] = frame.itertuples()
+    colours = style.agent_colours(est, est.agents)
     return [
-        _line(est, row, name, plural(int(row.n_tasks), "task"))
+        _line(colours, row, name, plural(int(row.n_tasks), "task"))
         for row, name in zip(rows, style.distinct_names(est.agents), strict=True)
     ]
 
@@ -155,8 +156,9 @@ def _groups(est: Estimate, agent: str | None, metric: Metric, estimand: Estimand
     several = frame["agent"].nunique() > 1
     names = [f"{row.agent}: {row.group}" if several else str(row.group) for row in frame.itertuples()]
     rows: Iterator[Any] = frame.itertuples()
+    colours = style.agent_colours(est, est.agents)
     return [
-        _line(est, row, name, plural(int(row.n_tasks), "task"))
+        _line(colours, row, name, plural(int(row.n_tasks), "task"))
         for row, name in zip(rows, style.distinct_names(names), strict=True)
     ]
 
@@ -166,16 +168,15 @@ def _tasks(est: Estimate, agent: int, metric: Metric) -> list[ForestLine]:
     frame = frame[(frame["agent"] == est.agents[agent]) & (frame["metric"] == metric) & (frame["estimand"] == "task")]
     c, n, unscored = (part[agent] for part in (est.counts.successes, est.counts.trials, est.counts.unscored))
     names = style.distinct_names(list(frame["task"]))
-    lines = []
+    colours, lines = style.agent_colours(est, [est.agents[agent]]), []
     for row, name, j in zip(frame.itertuples(), names, np.flatnonzero(est.counts.attempted[agent]), strict=True):
-        lines.append(_line(est, row, name, f"{c[j]}/{n[j]}" if n[j] else f"{unscored[j]} unscored"))
+        lines.append(_line(colours, row, name, f"{c[j]}/{n[j]}" if n[j] else f"{unscored[j]} unscored"))
     return lines
 
 
-def _line(est: Estimate, row: Any, name: str, data: str) -> ForestLine:
-    colour = style.agent_colour(est, row.agent)
+def _line(colours: Mapping[str, str], row: Any, name: str, data: str) -> ForestLine:
     flags = tuple(filter(None, row.flags.split(", ")))
-    return ForestLine(name, colour, row.mean, row.lower, row.upper, data, flags, row.note)
+    return ForestLine(name, colours[row.agent], row.mean, row.lower, row.upper, data, flags, row.note)
 
 
 def _cut(lines: list[ForestLine], most: int) -> tuple[list[ForestLine], list[ForestLine]]:

@@ -237,8 +237,9 @@ def plot_prior(est: Estimate, *, agent: str | None = None, metric: str = "pass^1
     ax = style.axes_for(ax, (8.0, 5.0))
     entries: list[style.LegendEntry] = []
     drawn = {"prior": (prior, *_curve(prior)), "posterior": (posterior, *curve)}
+    own = style.agent_colours(est, [name])[name]
     for i, (word, (one, x, y)) in enumerate(drawn.items()):
-        colour, line = ((style.GREY, "--"), (style.agent_colour(est, name), "-"))[i]
+        colour, line = ((style.GREY, "--"), (own, "-"))[i]
         ax.fill_between(x, y, color=(style.PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
         (artist,) = ax.plot(x, y, color=colour, linestyle=line, linewidth=2)
         stats = one.stats(est.settings.ci_prob, est.settings.ci_kind)

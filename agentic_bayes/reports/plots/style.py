@@ -23,13 +23,15 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import brief_names, interval_kind, plain_text
+from agentic_bayes.reports.colours import COLOURS as COLOURS
+from agentic_bayes.reports.colours import PALETTE
+from agentic_bayes.reports.colours import agent_colours as colour_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too. Lines and markers change with them, for grey print.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# lines and markers change with the colours, for grey print
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
 MARKERS = "osD^vPX*"
 HATCHES = ("", "//", "..", "xx")
@@ -108,7 +110,7 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
     title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)
     outside = has_room(ax)
     # the legend may be a little wider than the axes, which give room to labels at their left
-    texts, ncols = _fitting([text for _, text in entries], width * 1.2 * 11.5, ncols)
+    texts, ncols = _fitting([text for _, text in entries], width * 1.12 * 11.5, ncols)
     columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
     pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
     if below:
@@ -128,7 +130,7 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
 
 def _fitting(texts: list[str], room: float, ncols: int) -> tuple[list[str], int]:
     """Texts of a legend and its columns: fewer, or with broken lines, where all would be wider than so many letters."""
-    sample = 6  # letters that a sample and its gap take
+    sample = 8  # letters that a sample and its gaps take
     for count in range(ncols, 0, -1):
         for broken in (texts, [_broken(text, room / count - sample) for text in texts]):
             columns = [part for part in np.array_split(np.array(broken, dtype=object), count) if part.size]
@@ -269,18 +271,14 @@ def chosen_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...
     return tuple(est.agents[est.agent_index(agent)] for agent in agents)
 
 
-def agent_colour(est: Estimate, agent: str) -> str:
-    """The colour that an agent has in every plot and in the report, whichever agents are shown."""
-    return COLOURS[est.agent_index(agent) % len(COLOURS)]
-
-
 def agent_colours(
-    est: Estimate, chosen: Sequence[str], colors: Sequence[str] | Mapping[str, str] | None
+    est: Estimate, chosen: Sequence[str], colors: Sequence[str] | Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The colour of each agent: that which was asked for, else the one that it always has."""
+    """The colour of each agent: that which was asked for, else the one that it has in every plot and in the report."""
     from matplotlib.colors import is_color_like
 
-    known = {name: agent_colour(est, name) for name in chosen}
+    numbers = colour_numbers(est)
+    known = {name: PALETTE[numbers[est.agent_index(name)]] for name in chosen}
     if colors is None:
         return known
     if isinstance(colors, Mapping):

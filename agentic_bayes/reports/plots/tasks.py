@@ -79,7 +79,8 @@ def plot_shrinkage(est: Estimate, *, agent: str | None = None, metric: str = "pa
     table = np.stack([raw, n[enough], *(part[enough] for part in (stats.mean, stats.lower, stats.upper))])
     _, first, size = np.unique(np.round(table / SLIGHTEST), axis=1, return_index=True, return_counts=True)
     ax = style.axes_for(ax, shrinkage_size())
-    entries = _marks(ax, table[:, first], size, style.agent_colour(est, est.agents[index]))
+    (colour,) = style.agent_colours(est, [est.agents[index]]).values()
+    entries = _marks(ax, table[:, first], size, colour)
     (diagonal,) = ax.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, zorder=1)
     entries.append((diagonal, "no shrinkage"))
     if "population" in est.posterior.estimands:

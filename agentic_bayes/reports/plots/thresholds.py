@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.formatting import interval_kind
+from agentic_bayes.formatting import interval_kind, plural
+from agentic_bayes.reports.colours import GREY, PALETTE, emphasised
 from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
@@ -17,15 +18,20 @@ def draw_threshold_curve(curve: Any, ax: Axes | None) -> Axes:
     """One metric of every agent over the threshold, with bands for the intervals."""
     ax = style.axes_for(ax, SIZE)
     entries: list[style.LegendEntry] = []
-    for index, (agent, name) in enumerate(zip(curve.agents, style.distinct_names(curve.agents), strict=True)):
-        own = [point for point in curve.points if point.agent == agent]
-        x, colour = [point.threshold for point in own], style.COLOURS[index % len(style.COLOURS)]
-        ax.fill_between(
-            x, [point.lower for point in own], [point.upper for point in own], color=colour, alpha=0.15, linewidth=0
-        )
-        marker = style.MARKERS[index % len(style.MARKERS)]
-        (line,) = ax.plot(x, [point.mean for point in own], color=colour, marker=marker, linewidth=2)
+    points = [[point for point in curve.points if point.agent == agent] for agent in curve.agents]
+    colours = emphasised([sum(point.mean for point in own) / len(own) for own in points])
+    for own, name, colour in zip(points, style.distinct_names(curve.agents), colours, strict=True):
+        x, mean = [point.threshold for point in own], [point.mean for point in own]
+        look: dict[str, Any] = {"color": PALETTE[colour]}
+        if colour == GREY:  # what the others do, without names
+            ax.plot(x, mean, linewidth=1, alpha=0.6, zorder=1, **look)
+            continue
+        ends = [point.lower for point in own], [point.upper for point in own]
+        ax.fill_between(x, *ends, alpha=0.15, linewidth=0, **look)
+        (line,) = ax.plot(x, mean, marker=style.MARKERS[colour], linewidth=2, **look)
         entries.append((line, name))
+    if others := colours.count(GREY):
+        entries.append((ax.lines[colours.index(GREY)], plural(others, "other agent")))
     style.quiet(ax)
     ax.set(ylim=(-0.02, 1.02), xticks=sorted({point.threshold for point in curve.points}))
     where = "on a new task" if curve.estimand == "population" else "on these tasks"

@@ -313,10 +313,10 @@
   // ---- on a phone the long tables of estimates are folded
   if (matchMedia("(max-width: 640px)").matches) for (const one of document.querySelectorAll("details.wide")) one.open = false;
 
-  // ---- print: what is folded is printed, except for examples of failures
+  // ---- print: what is folded is printed, except for examples of failures and, of many agents, long tables
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open], .failures details)")];
+    folded = [...document.querySelectorAll("details:not([open], .failures details, .many .bulky)")];
     for (const one of folded) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
