@@ -131,7 +131,7 @@ def show_conversation(
     from agentic_bayes.records.select import select
     from agentic_bayes.reports.record_tables import conversations_table
     from agentic_bayes.reports.transcript import transcript
-    from agentic_bayes.suites.runner import find_run
+    from agentic_bayes.suites.stores.run_index import find_run
 
     runs = [run for file in files if (run := find_run(file)) is not None]
     if runs:

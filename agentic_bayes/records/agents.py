@@ -21,6 +21,11 @@ MOST_ALONE = 2
 _BRACES = re.compile(r"\{(\w*)\}")
 
 
+def with_model(agent: str | None, model: str | None) -> str | None:
+    """The name of an agent with its model: another model is another agent."""
+    return f"{agent} ({model})" if agent and model else agent or model
+
+
 @dataclass(frozen=True, slots=True)
 class FileAgent:
     """The agent of a file that names none."""

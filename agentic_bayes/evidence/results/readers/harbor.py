@@ -18,7 +18,7 @@ from agentic_bayes.evidence.results.base import (
     part,
 )
 from agentic_bayes.evidence.table import read_json
-from agentic_bayes.records.formats.sessions.atif import named
+from agentic_bayes.records.agents import with_model
 
 
 def _recognises(content: ResultsContent) -> bool:
@@ -53,7 +53,7 @@ def _trial(value: dict[str, Any], where: str) -> ResultTrial:
     spoilt = any(part(found.get("policy")).get("has_valid_reward") is False for found in raised)
     what = next((_words(found) for found in raised), "no reward was recorded")
     return ResultTrial(
-        agent=named(first_text(info.get("name")), first_text(part(info.get("model_info")).get("name"))),
+        agent=with_model(first_text(info.get("name")), first_text(part(info.get("model_info")).get("name"))),
         task=needed(first_text(value.get("task_name")), "task_name", where),
         scores=rewards,
         error=what if spoilt or not rewards else None,

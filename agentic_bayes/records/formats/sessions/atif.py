@@ -12,6 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message
@@ -53,7 +54,7 @@ def take(value: Mapping[str, Any], session: SessionLog, folder: Path | None) -> 
     agent = trajectory.mapping("agent", required=True)
     name, model = agent.name("name"), agent.name("model_name")
     session.session = trajectory.name("session_id") or trajectory.name("trajectory_id")
-    session.agent = named(name, model)
+    session.agent = with_model(name, model)
     session.log.model = model
     session.log.tools += agent.sequence("tool_definitions")
     session.about["version"] = agent.raw("version")
@@ -65,11 +66,6 @@ def take(value: Mapping[str, Any], session: SessionLog, folder: Path | None) -> 
         {key: content for key, content in value.items() if key not in ("steps", "subagent_trajectories")}
     )
     _Steps(session, folder).take(trajectory, 0)
-
-
-def named(agent: str | None, model: str | None) -> str | None:
-    """The name of an agent with its model: another model is another agent."""
-    return f"{agent} ({model})" if agent and model else agent or model
 
 
 class _Steps:

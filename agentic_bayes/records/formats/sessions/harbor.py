@@ -12,6 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.formats.sessions import atif
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
 from agentic_bayes.records.wire.chat import Message
@@ -71,7 +72,7 @@ def _trial(value: Mapping[str, Any], session: SessionLog, folder: Path) -> Itera
         if (trajectory := session.object_in(path)) is not None:
             atif.take(trajectory, session, path.parent)
     info = trial.mapping("agent_info")
-    session.agent = atif.named(info.name("name"), info.mapping("model_info").name("name")) or session.agent
+    session.agent = with_model(info.name("name"), info.mapping("model_info").name("name")) or session.agent
     session.session = trial.name("trial_name", required=True)
     session.task = trial.name("task_name", required=True)
     session.raw = [value, *session.raw]

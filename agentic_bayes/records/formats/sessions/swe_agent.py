@@ -12,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.atif import named
+from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call
 from agentic_bayes.records.wire.content.parts import content_text
@@ -75,7 +75,7 @@ def _take(run: Fields, session: SessionLog) -> None:
     else:
         _take_steps(run, session)
     if session.log.model:
-        session.agent = named(_agent(run), session.log.model)
+        session.agent = with_model(_agent(run), session.log.model)
     _take_end(info, session)
 
 

@@ -13,7 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.formats.sessions import atif
+from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
@@ -63,7 +63,7 @@ def _agent(path: Path, session: SessionLog) -> str | None:
     if about is None:
         return given
     fields = Fields(about, (), Faults())
-    return atif.named(fields.name("agent_name"), fields.name("model_name"))
+    return with_model(fields.name("agent_name"), fields.name("model_name"))
 
 
 def _conversation(value: Any, faults: Faults, agent: str) -> Mapping[str, Any]:
