@@ -18,13 +18,13 @@ from agentic_bayes.errors import InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = """
-import sys
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count(), *sorted(sys.modules), file=sys.stderr))  # the last thing to run
 from agentic_bayes.cli.app import main
 try:
     main()
 except SystemExit:
     pass
-print(*sorted(sys.modules), file=sys.stderr)
 """
 ALWAYS = {"agentic_bayes.cli.app", "agentic_bayes.cli.exits", "agentic_bayes.cli.output"}
 
@@ -41,6 +41,11 @@ def test_a_command_loads_its_own_module_only(arguments, modules):
 
 def loaded(*arguments: str) -> set[str]:
     """Every module that is imported by a command."""
+    return looked_at(*arguments)[1]
+
+
+def looked_at(*arguments: str) -> tuple[int, set[str]]:
+    """How many objects a command leaves out of the search for garbage at exit, and every module that it imports."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *arguments],
         capture_output=True,
@@ -48,16 +53,29 @@ def loaded(*arguments: str) -> set[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         check=True,
     )
-    return set(done.stderr.splitlines()[-1].split())
+    frozen, *modules = done.stderr.splitlines()[-1].split()
+    return int(frozen), set(modules)
 
 
-def test_an_estimate_of_a_table_loads_nothing_heavy_that_it_does_not_use(tmp_path):
-    """No sampler, nothing for pictures, no Dask, which xarray imports, no optimisers, no readers of conversations."""
+def test_an_estimate_of_a_table_starts_and_ends_without_what_it_does_not_use(tmp_path):
+    """No sampler, pictures, Dask (which xarray imports), optimisers, conversations, runs, decisions; no collection."""
     table = tmp_path / "results.csv"
     table.write_text("agent,task,successes,trials\n" + "".join(f"{a},t{i},{i},5\n" for a in "xy" for i in range(6)))
-    unused = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate", "agentic_bayes.records.formats.detection"}
+    unused = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate"}
     unused |= {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"}
-    assert loaded("estimate", str(table), "--k", "1") & (unused | {"xarray"}) == {"xarray"}
+    ours = (
+        "records.formats",
+        "records.model",
+        "evidence.evidence",
+        "evidence.tools",
+        "suites.runner",
+        "suites.results",
+    )
+    ours += ("decisions", "estimation.engines.nuts", "estimation.methods.hierarchical", "estimation.methods.judged")
+    unused |= {f"agentic_bayes.{name}" for name in ours}
+    frozen, modules = looked_at("estimate", str(table), "--k", "1")
+    assert modules & (unused | {"xarray"}) == {"xarray"}
+    assert frozen > 100_000
 
 
 def test_version():
