@@ -21,11 +21,15 @@ LOADED = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count(), *sorted(sys.modules), file=sys.stderr))  # the last thing to run
 from agentic_bayes.cli.app import main
-try:
-    main()
-except SystemExit:
-    pass
+for arguments in " ".join(sys.argv[1:]).split(" and "):
+    sys.argv[1:] = arguments.split()
+    try:
+        main()
+    except SystemExit:
+        pass
 """
+HEAVY = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate"}
+HEAVY |= {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"}
 ALWAYS = {"agentic_bayes.cli.app", "agentic_bayes.cli.exits", "agentic_bayes.cli.output"}
 
 
@@ -57,12 +61,18 @@ def looked_at(*arguments: str) -> tuple[int, set[str]]:
     return int(frozen), set(modules)
 
 
+def table_with_a_crash(folder: Path) -> str:
+    """Results of two agents on six tasks, of which one trial crashed."""
+    table = folder / "results.csv"
+    rows = [f"{agent},t{i},{j},{int(j < i)}," for agent in "xy" for i in range(6) for j in range(5)]
+    table.write_text("\n".join(["agent,task,trial,correct,error", *rows, "x,t0,5,,crashed"]))
+    return str(table)
+
+
 def test_an_estimate_of_a_table_starts_and_ends_without_what_it_does_not_use(tmp_path):
     """No sampler, pictures, Dask (which xarray imports), optimisers, conversations, runs, decisions; no collection."""
-    table = tmp_path / "results.csv"
-    table.write_text("agent,task,successes,trials\n" + "".join(f"{a},t{i},{i},5\n" for a in "xy" for i in range(6)))
-    unused = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate"}
-    unused |= {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"}
+    table = table_with_a_crash(tmp_path)
+    unused = HEAVY.copy()
     ours = (
         "records.formats",
         "records.model",
@@ -73,9 +83,16 @@ def test_an_estimate_of_a_table_starts_and_ends_without_what_it_does_not_use(tmp
     )
     ours += ("decisions", "estimation.engines.nuts", "estimation.methods.hierarchical", "estimation.methods.judged")
     unused |= {f"agentic_bayes.{name}" for name in ours}
-    frozen, modules = looked_at("estimate", str(table), "--k", "1")
+    frozen, modules = looked_at("estimate", table, "--k", "1", "--errors", "bounds")
     assert modules & (unused | {"xarray"}) == {"xarray"}
     assert frozen > 100_000
+
+
+def test_other_commands_on_a_table_load_nothing_heavy(tmp_path):
+    """Describing it, crashes as failures, and a gate that asks what the missing trials would change need no Dask."""
+    table = table_with_a_crash(tmp_path)
+    gate = f"gate {table} --agent x --at-least 0.5 --max-missing 0"
+    assert loaded(f"describe {table} and rank {table} --errors fail and {gate}") & (HEAVY | {"xarray"}) == {"xarray"}
 
 
 def test_version():
