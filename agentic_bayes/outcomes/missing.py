@@ -123,7 +123,7 @@ def counted_as(
         values["unscored"][row] -= missing[row]
         values["errored"][row] = 0
     values["successes"][as_passed] += missing[as_passed]
-    return outcomes.assign({name: plain_variable(outcomes[name].dims, value) for name, value in values.items()})
+    return outcomes.assign({name: plain_variable(("agent", "task"), value) for name, value in values.items()})
 
 
 def with_errors_as(outcomes: xr.Dataset, errors: ErrorHandling) -> xr.Dataset:
