@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -104,5 +106,9 @@ def _start(
 
 def main() -> None:
     """Run the command line."""
+    # Looking for garbage costs a short command a fifth of its time, as imports make half a million objects that stay:
+    # look less often, and not at exit, where their memory is given back anyway
+    gc.set_threshold(20_000)
+    atexit.register(gc.freeze)
     with errors_end_the_program():
         app(prog_name="agentic-bayes")

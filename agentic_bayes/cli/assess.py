@@ -60,7 +60,7 @@ def assess(
     from agentic_bayes.checks import check_output_file
     from agentic_bayes.evidence.llm.store import Store
     from agentic_bayes.formatting import plural
-    from agentic_bayes.reports.tables import metrics_tables, tool_problems_tables
+    from agentic_bayes.reports.evidence_tables import metrics_tables, tool_problems_tables
     from agentic_bayes.suites.inputs import check_not_conversations
 
     check_output_file(output, "--output")

@@ -210,14 +210,15 @@ class OutcomeOptions(ScoreOptions):
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
-        from agentic_bayes.outcomes.count import INDICATORS
-
         rules = given(**vars(self) | dict.fromkeys(("columns", "wide", "scorer", "scale", "fields")))
-        indicator = rules.get("indicator", "answer")
-        if "threshold" in rules and indicator not in INDICATORS:
-            raise InvalidArgument(
-                f"--threshold applies to answers; {indicator} has its own threshold (assess --metrics {indicator}=0.3)"
-            )
+        if "threshold" in rules and (indicator := self.indicator) is not None:
+            from agentic_bayes.outcomes.count import INDICATORS
+
+            if indicator not in INDICATORS:
+                raise InvalidArgument(
+                    f"--threshold applies to answers; {indicator} has its own threshold (assess --metrics "
+                    f"{indicator}=0.3)"
+                )
         return rules
 
     def _columns(self) -> dict[str, str]:

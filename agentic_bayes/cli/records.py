@@ -133,7 +133,7 @@ def show_conversation(
     from agentic_bayes.records.select import select
     from agentic_bayes.reports.record_tables import conversations_table
     from agentic_bayes.reports.transcript import transcript
-    from agentic_bayes.suites.runner import find_run
+    from agentic_bayes.suites.stores.run_index import find_run
 
     for file in files:
         if not Path(file).exists() and not has_magic(file) and find_run(file) is None:

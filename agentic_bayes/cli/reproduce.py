@@ -27,7 +27,7 @@ def reproduce(
     """
     from agentic_bayes.errors import InvalidArgument
     from agentic_bayes.reports.reproduction import reproduce as make_again
-    from agentic_bayes.suites.runner import find_run
+    from agentic_bayes.suites.stores.run_index import find_run
 
     path = find_run(folder) or Path(folder)
     if not path.exists():

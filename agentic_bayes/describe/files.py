@@ -117,11 +117,11 @@ def _tried(read: Callable[[], Any]) -> tuple[str, str]:
         outcomes = read()
     except (AgenticBayesError, TypeError) as error:
         return "", str(error)
-    trials, unscored, errored = (int(outcomes[part].sum()) for part in ("trials", "unscored", "errored"))
+    trials, unscored, errored = (int(outcomes[part].values.sum()) for part in ("trials", "unscored", "errored"))
     crashed = f" ({plural(errored, 'agent error')})" if errored else ""
     agents = [str(label) for label in outcomes["agent"].values]
     named = f" ({', '.join(agents[:5])}{', …' if len(agents) > 5 else ''})"
-    right = f"{int(outcomes['successes'].sum()):,} right"
+    right = f"{int(outcomes['successes'].values.sum()):,} right"
     text = (
         f"{plural(len(agents), 'agent')}{named}, {plural(outcomes.sizes['task'], 'task')}, "
         f"{plural(trials, 'scored trial')} ({right}), {unscored:,} unscored{crashed}"

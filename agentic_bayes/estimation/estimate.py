@@ -13,10 +13,9 @@ from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind, Distribution
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
-from agentic_bayes.estimation.fitting import method_for, needs_draws, posterior_of, sample
+from agentic_bayes.estimation.fitting import kept_draws, method_for, needs_draws, posterior_of, sample
 from agentic_bayes.estimation.groups import Weights
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.io.groups import draw_groups, kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
 from agentic_bayes.estimation.methods.judge_labels import judge_of, judge_words, rates_table
 from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
@@ -507,9 +506,10 @@ class Estimate(Tabular):
         EstimateError
             For the frequentist method, or when ``p`` would be too large.
         """
-        stats = self.sample_stats
-        groups = draw_groups(self.posterior, self.method, self.settings.k, self.outcomes, stats, tasks=tasks)
-        return stacks.from_groups(groups, {"agentic_bayes": json.dumps(self._record())})
+        from agentic_bayes.estimation.io.groups import draw_groups
+
+        parts = draw_groups(self.posterior, self.method, self.settings.k, self.outcomes, self.sample_stats, tasks=tasks)
+        return stacks.from_groups(parts, {"agentic_bayes": json.dumps(self._record())})
 
     def _record(self) -> dict[str, Any]:
         """Settings, versions and diagnostics, as plain JSON values."""

@@ -12,23 +12,11 @@ import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.engines import nuts
-from agentic_bayes.estimation.engines.grid.exact import GridPosterior
-from agentic_bayes.estimation.engines.grid.judged import fit_judged
-from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+from agentic_bayes.estimation.engines.diagnostics import Fit
 from agentic_bayes.estimation.groups import Grouping
-from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
-from agentic_bayes.estimation.methods.crossed import CrossedPosterior
-from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
-from agentic_bayes.estimation.methods.grouped import GroupedPosterior
-from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judge_labels import RATE_NAMES, JudgeLabels
-from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.methods.judged_crossed import JudgedCrossedPosterior
-from agentic_bayes.estimation.methods.judged_likelihood import MOST_TRIALS
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
-from agentic_bayes.estimation.posterior import Posterior
+from agentic_bayes.estimation.posterior import Posterior, labelled
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at
 from agentic_bayes.numerics import Array
@@ -88,10 +76,13 @@ def choose_method(counts: Counts, *, engine: str = "auto", judge: JudgeLabels | 
         return Hierarchical(), f"there are {agents:,} agents, more than {MOST_CROSSED}"
     if engine == "quadrature":
         return Hierarchical(), "engine 'quadrature' was asked for"
-    if judge is not None and int(counts.trials.max(initial=0)) > MOST_TRIALS:
-        return Hierarchical(), f"the judge's errors are corrected, and a task has more than {MOST_TRIALS} trials"
-    if judge is not None and judge.per_agent(counts.agents) and agents > MOST_WITH_OWN_RATES:
-        return Hierarchical(), f"each of {agents:,} agents has its own judge error rates"
+    if judge is not None:
+        from agentic_bayes.estimation.methods.judged_likelihood import MOST_TRIALS
+
+        if int(counts.trials.max(initial=0)) > MOST_TRIALS:
+            return Hierarchical(), f"the judge's errors are corrected, and a task has more than {MOST_TRIALS} trials"
+        if judge.per_agent(counts.agents) and agents > MOST_WITH_OWN_RATES:
+            return Hierarchical(), f"each of {agents:,} agents has its own judge error rates"
     shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
     reason = f"{shared} of {total} tasks were attempted by two agents or more"
     return (Crossed() if shared >= SHARED_SHARE * total else Hierarchical()), reason
@@ -103,10 +94,11 @@ def needs_draws(settings: Settings) -> bool:
 
 
 def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -> Posterior:
-    """The posterior of these counts, from a sampler's draws where there are any."""
+    """The posterior of these counts, from a sampler's draws where there are any; no other method is imported."""
     method = settings.method
     grouping = Grouping.of(counts, settings.by, settings.weights)
     metrics = metrics_at(settings.k)
+    judge = settings.judge if settings.corrects_judge else None
     both: dict[str, Any] = {
         "counts": counts,
         "random_seed": settings.random_seed,
@@ -115,33 +107,59 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
     }
     match method:
         case Frequentist():
+            from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
+
             return FrequentistEstimate(method=method, **both)
         case Conjugate():
+            from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
+
             return ConjugatePosterior(method=method, **both)
         case Crossed():
             if draws is None:
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
             points: dict[str, Any] = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
-            if settings.judge is not None and settings.corrects_judge:
+            if judge is not None:
+                from agentic_bayes.estimation.methods.judged_crossed import JudgedCrossedPosterior
+
                 points |= {name: flat.get(name) for name in RATE_NAMES}
-                return JudgedCrossedPosterior(labels=settings.judge, **points, **both)
+                return JudgedCrossedPosterior(labels=judge, **points, **both)
+            from agentic_bayes.estimation.methods.crossed import CrossedPosterior
+
             return CrossedPosterior(**points, **both)
         case Hierarchical() if grouping is not None and grouping.names:
+            from agentic_bayes.estimation.methods.grouped import GroupedPosterior
+
             return GroupedPosterior.of(counts, method, grouping, metrics, settings.random_seed)
         case Hierarchical() if draws is not None:
+            from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
+
             return HierarchicalPosterior(hyper=_flat(draws), **both)
+        case Hierarchical() if judge is not None:
+            from agentic_bayes.estimation.engines.grid.judged import fit_judged
+            from agentic_bayes.estimation.methods.judged import JudgedPosterior
+
+            judged = fit_judged(counts, judge, method)
+            return JudgedPosterior(fit=judged.grids, judged=judged, labels=judge, **both)
         case Hierarchical():
-            if settings.judge is not None and settings.corrects_judge:
-                judged = fit_judged(counts, settings.judge, method)
-                return JudgedPosterior(fit=judged.grids, judged=judged, labels=settings.judge, **both)
+            from agentic_bayes.estimation.engines.grid.exact import GridPosterior
+            from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+            from agentic_bayes.estimation.methods.inflated import InflatedPosterior
+
             kind = InflatedPosterior if method.inflate else GridPosterior
             return kind(fit=fit_agents(counts, method), **both)
         case _:
             assert_never(method)
 
 
-def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
+def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | None:
+    """What a file keeps: a sampler's draws or weighted points, else draws of the hyperparameters, if there are any."""
+    hyper = posterior.hyper_draws() if draws is None else {}
+    groups = () if posterior.grouping is None else posterior.grouping.names
+    return labelled(hyper, np.asarray(posterior.counts.agents, dtype=object), groups) if hyper else draws
+
+
+def sample(outcomes: xr.Dataset, settings: Settings) -> Fit:
     """Draws for a method that is not exact."""
     method, counts, note = settings.method, Counts.of(outcomes), ""
     Grouping.of(counts, settings.by, settings.weights)  # check first, pay later
@@ -161,9 +179,11 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
             points = _weighted_points(fitted, back, counts.agents)
             if judge is not None and not fitted.diagnostics.passed:
                 note = f"importance sampling was {fitted.diagnostics}, and NUTS cannot allow for judge errors: {EXACT}"
-            return nuts.Fit(points, None, fitted.diagnostics, note)
+            return Fit(points, None, fitted.diagnostics, note)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
         _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)
+    from agentic_bayes.estimation.engines import nuts
+
     progress = bool(note) and sys.stderr is not None and sys.stderr.isatty()  # a wait that nobody asked for
     drawn = nuts.fit(outcomes.isel(agent=order, task=counts.task_order), method, random_seed=seed, progress=progress)
     return replace(drawn, posterior=drawn.posterior.isel(agent=back), note=note)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.records.model import Conversation
+
+if TYPE_CHECKING:
+    from agentic_bayes.records.model import Conversation
 
 __all__ = ["Grade", "Grader", "Score", "Unscored"]
+
+ROUNDING = 1e-9  # missing the threshold by a rounding error is not a failure
 
 NO_REFERENCE = "no reference answer"
 """Why a judge that needs a reference gives no score."""

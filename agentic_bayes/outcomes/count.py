@@ -14,8 +14,7 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence.evidence import Evidence, EvidenceFile, NotInOrder
 from agentic_bayes.evidence.row import EvidenceRow
-from agentic_bayes.evidence.score import Score
-from agentic_bayes.evidence.tools.rubric import ROUNDING
+from agentic_bayes.evidence.score import ROUNDING, Score
 from agentic_bayes.outcomes.coordinates import METADATA, TaskColumns, by_task, check_columns, column_name
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from agentic_bayes.outcomes.missing import ErrorHandling, with_errors_as

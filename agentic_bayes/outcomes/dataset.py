@@ -234,7 +234,7 @@ def combine_outcomes(
     ds = dataset_from_counts(counts, attrs, combined_columns(checked))
     if crashed:
         of_cell = [[crashed.get((a, t), 0) for t in ds["task"].values] for a in ds["agent"].values]
-        ds = ds.assign(crashed=(("agent", "task"), np.asarray(of_cell, dtype=np.int64)))
+        ds = ds.assign(crashed=plain_variable(("agent", "task"), np.asarray(of_cell, dtype=np.int64)))
     return with_bounds(ds) if attrs.get("errors") == "bounds" else ds
 
 
@@ -272,6 +272,8 @@ def allowed_differences(attrs: Mapping[Any, Any]) -> str:
 
 def with_bounds(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with the share of passes if all errored trials had failed, or passed."""
-    total = ds["trials"] + ds["errored"]
-    known = total.where(total > 0)
-    return ds.assign(lower_bound=ds["successes"] / known, upper_bound=(ds["successes"] + ds["errored"]) / known)
+    passed, errored = ds["successes"].values, ds["errored"].values
+    total = ds["trials"].values + errored
+    known = np.where(total > 0, total, np.nan)
+    bounds = {"lower_bound": passed / known, "upper_bound": (passed + errored) / known}
+    return ds.assign({name: plain_variable(("agent", "task"), values) for name, values in bounds.items()})

@@ -11,6 +11,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice
 from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.coordinates import plain_variable
 from agentic_bayes.outcomes.dataset import with_bounds
 
 if TYPE_CHECKING:
@@ -122,14 +123,14 @@ def counted_as(
         values["unscored"][row] -= missing[row]
         values["errored"][row] = 0
     values["successes"][as_passed] += missing[as_passed]
-    return outcomes.assign({name: (outcomes[name].dims, value) for name, value in values.items()})
+    return outcomes.assign({name: plain_variable(("agent", "task"), value) for name, value in values.items()})
 
 
 def with_errors_as(outcomes: xr.Dataset, errors: ErrorHandling) -> xr.Dataset:
     """Outcomes whose errored trials count as `errors` says; ``crashed`` is how many failures no judge has seen."""
     if errors == "bounds":
         return with_bounds(outcomes)
-    if errors == "unscored" or not outcomes["errored"].any():
+    if errors == "unscored" or not outcomes["errored"].values.any():
         return outcomes
     failed = counted_as(outcomes, failed=outcomes["agent"].values.tolist(), which="errored")
     return failed.assign(crashed=outcomes["errored"])

@@ -22,10 +22,13 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
-from agentic_bayes.records.model import Conversation
+
+if TYPE_CHECKING:
+    from agentic_bayes.records.model import Conversation
 
 FEWEST_UNTOLD = 10
 """With fewer conversations, it is not doubtful that each is meant to be a task of its own."""

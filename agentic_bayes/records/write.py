@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import short
-from agentic_bayes.records.model import Conversation, check_conversations
 from agentic_bayes.whole_files import replacing
 
 if TYPE_CHECKING:
+    from agentic_bayes.records.model import Conversation
     from agentic_bayes.records.sources import PathLike
 
 __all__ = ["write_conversations"]
@@ -46,7 +46,9 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     The text goes to a temporary file that replaces `path` at the end, so `path` is never half written.
     The same conversations give the same bytes, gzipped or not.
     """
-    from agentic_bayes.records.sources import SUFFIXES  # imports every reader, which `replacing` needs none of
+    # imported here, for `replacing` needs neither the model nor the readers
+    from agentic_bayes.records.model import Conversation, check_conversations
+    from agentic_bayes.records.sources import SUFFIXES
 
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidArgument(f"path must be a file name, got {short(path)}")
@@ -64,6 +66,8 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     with replacing(name) as stream:
         stream.write(opening.encode())
         for conversation in conversations:
+            if not isinstance(conversation, Conversation):
+                raise InvalidArgument(f"conversations[{written}] must be a Conversation, got {short(conversation)}")
             text = _text(conversation, name, written)
             stream.write(f"{between if written else ''}{text}".encode())
             written += 1
@@ -71,9 +75,7 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     return written
 
 
-def _text(conversation: object, source: str, number: int) -> str:
-    if not isinstance(conversation, Conversation):
-        raise InvalidArgument(f"conversations[{number}] must be a Conversation, got {short(conversation)}")
+def _text(conversation: Conversation, source: str, number: int) -> str:
     try:
         # write only fields that were set, to keep "not recorded" apart from a recorded null
         data = conversation.model_dump(mode="json", exclude_unset=True)

@@ -16,7 +16,7 @@ import numpy as np
 from agentic_bayes.errors import AgenticBayesError, InvalidArgument
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
-from agentic_bayes.estimation.io.groups import kept_draws
+from agentic_bayes.estimation.fitting import kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.csv_text import from_cell

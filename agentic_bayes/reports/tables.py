@@ -1,4 +1,4 @@
-"""Tables of metrics, and of pass@k and pass^k next to the frequentist baseline.
+"""Tables of pass@k and pass^k next to the frequentist baseline.
 
 Other results are one table each, their own `table()`.
 """
@@ -6,77 +6,24 @@ Other results are one table each, their own `table()`.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows
-from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.means import mean_interval, score_of, task_means
-from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.tools.diagnostics import ToolDiagnostics, tool_diagnostics
 from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
-from agentic_bayes.outcomes.count import metric_threshold
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agentic_bayes.decisions.rank import Ranking
+
 RowKey = tuple[str, str, str, str]  # agent, estimand, metric, estimator
-MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
-
-
-def metrics_tables(evidence: Evidence) -> list[Table]:
-    """Further metrics, by agent; no table where there is none."""
-    names = sorted({name for row in evidence for name in row.metrics})
-    rows = []
-    cuts = {name: metric_threshold(evidence, name) for name in names}
-    means = {name: task_means(evidence, score_of(name)) for name in names}
-    for agent in sorted({row.agent for row in evidence}):
-        for name in names:
-            grades = [row.metrics[name] for row in evidence if row.agent == agent and name in row.metrics]
-            scores = [grade.value for grade in grades if isinstance(grade, Score)]
-            passed = sum(score >= cuts[name] for score in scores)
-            mean = format_estimate(*mean_interval(means[name][agent], None, 0.95)) if scores else "–"
-            unscored = f"{len(grades) - len(scores):,}"
-            rows.append([agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"])
-    if not rows:
-        return []
-    pairs = [pair for row in evidence for pair in row.metrics.items()]
-    reasons = _reasons(f"{name}: {grade.reason}" for name, grade in pairs if isinstance(grade, Unscored))
-    notes = [
-        "score: mean over tasks with 95 % t interval",
-        "passed: at the metric's own threshold, .5 unless set",
-        *reasons,
-    ]
-    header = ["agent", "metric", "scored", "unscored", "score", "passed"]
-    return [Table(title="Metrics", header=header, rows=rows, notes=notes)]
-
-
-def tool_problems(evidence: Evidence) -> ToolDiagnostics | None:
-    """What went wrong with tools; None where no call was judged or nothing was wrong."""
-    if not any(row.tool_overall is not None and row.tool_details for row in evidence):
-        return None
-    found = tool_diagnostics(evidence)
-    return None if found.worst(1).empty else found
-
-
-def tool_problems_tables(evidence: Evidence) -> list[Table]:
-    """The table of tool diagnostics, if anything was wrong."""
-    problems = tool_problems(evidence)
-    return [] if problems is None else [problems.table()]
-
-
-def _reasons(reasons: Iterable[str | None]) -> list[str]:
-    """The commonest reasons, with how often each occurs."""
-    counts = Counter(reason for reason in reasons if reason is not None)
-    return [f"  {count} × {reason}" for reason, count in counts.most_common(MOST_REASONS)]
 
 
 def rows_by_key(*frames: pd.DataFrame) -> dict[RowKey, dict[str, Any]]:

@@ -16,28 +16,28 @@ from agentic_bayes.checks import check_choice, no_such_file
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
-from agentic_bayes.evidence.evidence import Evidence, EvidenceFile
 from agentic_bayes.evidence.results.detection import results_format_of
-from agentic_bayes.evidence.results.evidence import ToolResults, read_results
 from agentic_bayes.outcomes.coordinates import METADATA, column_name
-from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
-from agentic_bayes.outcomes.results import counting_of
 from agentic_bayes.outcomes.table import outcomes_from_table
-from agentic_bayes.suites.results import RunResults, unlike_tasks
-from agentic_bayes.suites.runner import find_run
+from agentic_bayes.suites.stores.run_index import find_run
 
+# runs, evidence and other tools' results are imported where a file turns out to be one: a table needs none of them
 if TYPE_CHECKING:
     import xarray as xr
+
+    from agentic_bayes.evidence.evidence import Evidence, EvidenceFile
+    from agentic_bayes.evidence.results.evidence import ToolResults
+    from agentic_bayes.suites.results import RunResults
+
+    Opened = RunResults | Estimate | Evidence | EvidenceFile | ToolResults | Path
 
 HDF5 = b"\x89HDF"
 HEAD = 1 << 22  # the first record of conversations may hold a long context before its other keys
 START = 64  # bytes in which a file of JSON begins
 SHOWN = 5  # names in a warning
+_NOT_RESULTS = "not the results of another tool"
 _TABLE_ONLY = {"agent", "task", "trial", "correct", "successes", "trials", "error"}
-
-
-Opened = RunResults | Estimate | Evidence | EvidenceFile | ToolResults | Path
 
 
 def open_input(
@@ -53,12 +53,14 @@ def open_input(
     `results` are options of `evidence_from_results`.
     """
     if (run := find_run(str(path))) is not None:
+        from agentic_bayes.suites.results import RunResults
+
         return RunResults.of(run)
     source = Path(path)
     if source.is_dir():
         if all((source / name).is_file() for name in ("manifest.json", "estimate.nc")):  # as `estimate -o` writes it
             return Estimate.load(source / "estimate.nc")
-        return read_results(source, **(results or {}))
+        return _tool_results(source, results)
     if not source.is_file():
         raise InvalidArgument(no_such_file(source))
     with source.open("rb") as stream:
@@ -68,14 +70,22 @@ def open_input(
     if head == HDF5:
         return Estimate.load(source)
     if "answer_score" in _first_keys(source):
+        from agentic_bayes.evidence.evidence import Evidence, EvidenceFile
+
         return Evidence.read(source) if whole else EvidenceFile(source)
     if not _TABLE_ONLY & (columns or {}).keys() and results_format_of(source) is not None:
-        return read_results(source, **(results or {}))
+        return _tool_results(source, results)
     if holds_conversations(source):
         raise InvalidArgument(
             f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
         )
     return source
+
+
+def _tool_results(source: Path, options: Mapping[str, Any] | None) -> ToolResults:
+    from agentic_bayes.evidence.results.evidence import read_results
+
+    return read_results(source, **(options or {}))
 
 
 def holds_conversations(path: str | Path) -> bool:
@@ -136,11 +146,31 @@ def _outcomes_in(
     needed: Mapping[str, str],
     results: Mapping[str, Any],
 ) -> xr.Dataset:
+    if not isinstance(opened, Path):
+        return _counted_outcomes(opened, path, columns, counting, needed, results)
+    _refuse(results, path, _NOT_RESULTS)
+    return outcomes_from_table(opened, **_table_arguments(path, columns, counting, needed))
+
+
+def _counted_outcomes(
+    opened: RunResults | Estimate | Evidence | EvidenceFile | ToolResults,
+    path: str | Path,
+    columns: Mapping[str, Any],
+    counting: Mapping[str, Any],
+    needed: Mapping[str, str],
+    results: Mapping[str, Any],
+) -> xr.Dataset:
+    """Outcomes of anything but a table."""
+    from agentic_bayes.evidence.evidence import EvidenceFile
+    from agentic_bayes.evidence.results.evidence import ToolResults
+    from agentic_bayes.outcomes.count import count_outcomes
+    from agentic_bayes.suites.results import RunResults
+
     task_columns = {name: columns[name] for name in ("group", "weight") if name in columns}
     errors = {name: value for name, value in counting.items() if name == "errors"}
     others = {name: value for name, value in counting.items() if name != "errors"}
     if not isinstance(opened, ToolResults):
-        _refuse(results, path, "not the results of another tool")
+        _refuse(results, path, _NOT_RESULTS)
     match opened:
         case RunResults():
             groups = {name: column for name, column in {**needed, **columns}.items() if name == "group"}
@@ -154,7 +184,7 @@ def _outcomes_in(
         case Estimate():
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes
-        case Evidence() | EvidenceFile() | ToolResults():
+        case _:
             _refuse({name: column for name, column in columns.items() if name not in task_columns}, path, "evidence")
             fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
             evidence, rules = (
@@ -164,8 +194,6 @@ def _outcomes_in(
             if isinstance(opened, ToolResults):
                 outcomes.attrs |= {"source": str(path), "taken": opened.taken}
             return outcomes
-        case table:
-            return outcomes_from_table(table, **_table_arguments(path, columns, counting, needed))
 
 
 def _table_arguments(
@@ -188,12 +216,15 @@ def table_arguments(
     """The arguments of `outcomes_from_table` for a file; any other file is refused."""
     if not isinstance(open_input(path, columns=columns, results=results), Path):
         raise InvalidArgument(f"{path} is not a table, which --split needs")
-    _refuse(results, path, "not the results of another tool")
+    _refuse(results, path, _NOT_RESULTS)
     return _table_arguments(path, columns, counting, needed)
 
 
 def evidence_in(opened: Evidence | ToolResults, counting: Mapping[str, Any]) -> tuple[Evidence, dict[str, Any]]:
     """The evidence of a file, and how it is counted: a tool may have its own threshold."""
+    from agentic_bayes.evidence.results.evidence import ToolResults
+    from agentic_bayes.outcomes.results import counting_of
+
     if isinstance(opened, ToolResults):
         return opened.evidence, counting_of(opened, counting)
     return opened, dict(counting)
@@ -273,7 +304,11 @@ def combine_two(
 def _warn_of_unlike_tasks(old: str | Path, new: str | Path) -> None:
     """Warn if tasks of a suite changed between two runs: they then compare agents and graders at once."""
     runs = find_run(str(old)), find_run(str(new))
-    if runs[0] is None or runs[1] is None or not (unlike := unlike_tasks(runs[0], runs[1])):
+    if runs[0] is None or runs[1] is None:
+        return
+    from agentic_bayes.suites.results import unlike_tasks
+
+    if not (unlike := unlike_tasks(runs[0], runs[1])):
         return
     named = ", ".join(unlike[:SHOWN]) + (f" and {len(unlike) - SHOWN:,} more" if len(unlike) > SHOWN else "")
     what = "input, expectations, graders or pass threshold"

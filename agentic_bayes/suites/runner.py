@@ -23,8 +23,8 @@ from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
 from agentic_bayes.suites.processes import HookRunner
 from agentic_bayes.suites.secrets import errors_without
-from agentic_bayes.suites.stores.run_index import indexed_run, note_run
-from agentic_bayes.suites.stores.run_store import FILE, RunStore, each_run
+from agentic_bayes.suites.stores.run_index import find_run, note_run
+from agentic_bayes.suites.stores.run_store import RunStore, each_run
 from agentic_bayes.suites.trial import Agent, TrialResult
 
 if TYPE_CHECKING:
@@ -138,14 +138,6 @@ def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, i
         )
     first = first_plan(open_, left)
     return {task.id: fixed.get(task.id, first) for task in tasks}, budget
-
-
-def find_run(name: str, *, results: Path = Path("results")) -> Path | None:
-    """The folder of a run, from its path or its id, wherever it was written; None if there is none."""
-    for folder in (Path(name), results / name, indexed_run(name)):
-        if folder is not None and (folder / FILE).is_file():
-            return folder
-    return None
 
 
 def _run_facts(folder: Path) -> tuple[Path, dict[str, Any]]:

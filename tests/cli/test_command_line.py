@@ -18,14 +18,18 @@ from agentic_bayes.errors import InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = """
-import sys
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count(), *sorted(sys.modules), file=sys.stderr))  # the last thing to run
 from agentic_bayes.cli.app import main
-try:
-    main()
-except SystemExit:
-    pass
-print(*sorted(sys.modules), file=sys.stderr)
+for arguments in " ".join(sys.argv[1:]).split(" and "):
+    sys.argv[1:] = arguments.split()
+    try:
+        main()
+    except SystemExit:
+        pass
 """
+HEAVY = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate"}
+HEAVY |= {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"}
 ALWAYS = {"agentic_bayes.cli.app", "agentic_bayes.cli.exits", "agentic_bayes.cli.output"}
 
 
@@ -41,6 +45,11 @@ def test_a_command_loads_its_own_module_only(arguments, modules):
 
 def loaded(*arguments: str) -> set[str]:
     """Every module that is imported by a command."""
+    return looked_at(*arguments)[1]
+
+
+def looked_at(*arguments: str) -> tuple[int, set[str]]:
+    """How many objects a command leaves out of the search for garbage at exit, and every module that it imports."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *arguments],
         capture_output=True,
@@ -48,16 +57,42 @@ def loaded(*arguments: str) -> set[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         check=True,
     )
-    return set(done.stderr.splitlines()[-1].split())
+    frozen, *modules = done.stderr.splitlines()[-1].split()
+    return int(frozen), set(modules)
 
 
-def test_an_estimate_of_a_table_loads_nothing_heavy_that_it_does_not_use(tmp_path):
-    """No sampler, nothing for pictures, no Dask, which xarray imports, no optimisers, no readers of conversations."""
-    table = tmp_path / "results.csv"
-    table.write_text("agent,task,successes,trials\n" + "".join(f"{a},t{i},{i},5\n" for a in "xy" for i in range(6)))
-    unused = {"dask", "scipy.optimize", "scipy.stats", "scipy.interpolate", "agentic_bayes.records.formats.detection"}
-    unused |= {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"}
-    assert loaded("estimate", str(table), "--k", "1") & (unused | {"xarray"}) == {"xarray"}
+def table_with_a_crash(folder: Path) -> str:
+    """Results of two agents on six tasks, of which one trial crashed."""
+    table = folder / "results.csv"
+    rows = [f"{agent},t{i},{j},{int(j < i)}," for agent in "xy" for i in range(6) for j in range(5)]
+    table.write_text("\n".join(["agent,task,trial,correct,error", *rows, "x,t0,5,,crashed"]))
+    return str(table)
+
+
+def test_an_estimate_of_a_table_starts_and_ends_without_what_it_does_not_use(tmp_path):
+    """No sampler, pictures, Dask (which xarray imports), optimisers, conversations, runs, decisions; no collection."""
+    table = table_with_a_crash(tmp_path)
+    unused = HEAVY.copy()
+    ours = (
+        "records.formats",
+        "records.model",
+        "evidence.evidence",
+        "evidence.tools",
+        "suites.runner",
+        "suites.results",
+    )
+    ours += ("decisions", "estimation.engines.nuts", "estimation.methods.hierarchical", "estimation.methods.judged")
+    unused |= {f"agentic_bayes.{name}" for name in ours}
+    frozen, modules = looked_at("estimate", table, "--k", "1", "--errors", "bounds")
+    assert modules & (unused | {"xarray"}) == {"xarray"}
+    assert frozen > 100_000
+
+
+def test_other_commands_on_a_table_load_nothing_heavy(tmp_path):
+    """Describing it, crashes as failures, and a gate that asks what the missing trials would change need no Dask."""
+    table = table_with_a_crash(tmp_path)
+    gate = f"gate {table} --agent x --at-least 0.5 --max-missing 0"
+    assert loaded(f"describe {table} and rank {table} --errors fail and {gate}") & (HEAVY | {"xarray"}) == {"xarray"}
 
 
 def test_version():

@@ -10,7 +10,7 @@ from scipy import stats
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines import nuts as mcmc
-from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, Fit, ImportanceDiagnostics
 from agentic_bayes.estimation.engines.importance import sampler
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
@@ -77,7 +77,7 @@ def sampled(outcomes, method, **_):
     posterior = xr.Dataset({"theta": cells, "rho": cells, "sigma": cells.isel(agent=0)})
     posterior = posterior.assign_coords(agent=outcomes["agent"].values)
     diagnostics = Diagnostics(rhat=1.0, ess_bulk=2000.0, ess_tail=2000.0, divergences=0, draws=4000, target_accept=0.97)
-    return mcmc.Fit(posterior, None, diagnostics)
+    return Fit(posterior, None, diagnostics)
 
 
 def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch, caplog):

@@ -29,7 +29,8 @@ from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.reply import turn_of
 from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.results import RunResults, error_reasons
-from agentic_bayes.suites.runner import find_run, plan_run, run_suite
+from agentic_bayes.suites.runner import plan_run, run_suite
+from agentic_bayes.suites.stores.run_index import find_run
 from agentic_bayes.suites.trial import TrialResult
 
 CRASHES = """

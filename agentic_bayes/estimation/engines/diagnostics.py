@@ -128,6 +128,17 @@ def from_record(record: dict[str, Any] | None) -> Diagnostics | ImportanceDiagno
     return ImportanceDiagnostics(**record) if "pareto_k" in record else Diagnostics(**record)
 
 
+@dataclass(frozen=True)
+class Fit:
+    """What a sampler gives."""
+
+    # draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``
+    posterior: xr.Dataset
+    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
+    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
+    note: str = ""  # what a reader must know about the engine, or empty
+
+
 def diagnose(posterior: xr.Dataset, divergences: int, target_accept: float) -> Diagnostics:
     """Diagnose draws."""
     return Diagnostics(

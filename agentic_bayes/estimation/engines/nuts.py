@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
-from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, diagnose
+from agentic_bayes.estimation.engines.diagnostics import Fit, diagnose
 from agentic_bayes.estimation.engines.importance.normal_scale import FARTHEST, STEP, NormalScale, of_distribution
 from agentic_bayes.estimation.engines.importance.target import SIGMA_SCALE, TAU_SCALE
 from agentic_bayes.estimation.io import stacks
@@ -217,17 +217,6 @@ def distribution(name: str, frozen: Any, **keywords: Any) -> Any:
         )
     parameters = translate(*map(float, shapes), loc=float(loc), scale=float(scale))
     return getattr(_pymc(), pymc_name)(name, **parameters, **keywords)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What a sampler gives."""
-
-    # draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``
-    posterior: xr.Dataset
-    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
-    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
-    note: str = ""  # what a reader must know about the engine, or empty
 
 
 @lru_cache(maxsize=8)

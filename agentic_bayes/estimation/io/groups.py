@@ -10,7 +10,7 @@ import numpy as np
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.io.by_group import group_variables
-from agentic_bayes.estimation.io.log_density import density_groups
+from agentic_bayes.estimation.io.log_density import log_prior_densities
 from agentic_bayes.estimation.io.replicated import by_cell, count_groups, prior_groups, replicated_cells
 from agentic_bayes.estimation.methods.options import Method
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior, labelled
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 
 LARGEST_P = 10**7  # draws × agents × tasks that are made
 DIMS, SHAPE = ("chain", "draw", "agent"), (CHAINS, DRAWS)
-
-
-def hyper_dataset(posterior: Posterior) -> xr.Dataset | None:
-    """Draws of the hyperparameters, dims (chain, draw) or (chain, draw, agent); None where there are none."""
-    draws = posterior.hyper_draws()
-    groups = () if posterior.grouping is None else posterior.grouping.names
-    return labelled(draws, np.asarray(posterior.counts.agents, dtype=object), groups) if draws else None
-
-
-def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | None:
-    """What a file keeps: a sampler's draws or weighted points, else draws of the hyperparameters."""
-    return hyper_dataset(posterior) if draws is None else draws
 
 
 def draw_groups(
@@ -77,6 +65,35 @@ def draw_groups(
     if "prior_predictive" in prior:
         groups["prior_predictive"] = by_cell(prior["prior_predictive"]["successes"], counts)
     return groups if sample_stats is None else {**groups, "sample_stats": sample_stats}
+
+
+def density_groups(posterior: Posterior, method: Method) -> dict[str, xr.Dataset]:
+    """ArviZ's groups ``log_likelihood`` and ``log_prior``.
+
+    Notes
+    -----
+    ``log_likelihood`` has one variable, ``successes`` (chain, draw, cell), over the cells with a scored trial; the
+    coordinate ``cell`` is "agent / task". The success probability of the cell is integrated out: leaving a cell out
+    means predicting a task that was not seen. In the crossed model it is the probability of a cell given the other
+    agents' counts on its task, with the task's difficulty integrated out, which is what leaving that cell out needs
+    (their sum is then not the log likelihood of all cells, on which they depend twice).
+
+    ``log_prior`` holds the log densities of the priors: ``m`` and ``tau``, or ``logit_mu`` (``theta`` in the crossed
+    model; ``mu`` where its prior was given); ``rho`` or ``kappa``; ``sigma``; ``weights``. What spreads agents and
+    tasks (z, δ, p) is part of the model and not among them, since scaling it would not be a change of prior. A
+    uniform prior of ρ stays uniform under any power: to see what it does, fit with another one.
+
+    References
+    ----------
+    Vehtari, Gelman and Gabry (2017), Statistics and Computing 27, 1413-1432, doi:10.1007/s11222-016-9696-4.
+    Kallioinen et al. (2024), Statistics and Computing 34, 57, doi:10.1007/s11222-023-10366-5.
+    """
+    cells, counts = posterior.log_likelihood(), posterior.counts
+    if cells is None:
+        return {}
+    values = {**log_prior_densities(posterior.hyper_draws(), method), **posterior.log_priors()}
+    priors = {"log_prior": labelled(values, list(counts.agents))} if values else {}
+    return {"log_likelihood": by_cell(cells, counts)} | priors
 
 
 def _labelled(draws: Mapping[str, Array], coords: Mapping[str, Any]) -> xr.Dataset:

@@ -1,49 +1,13 @@
-"""Pointwise log likelihood and log prior of draws, for LOO, model comparison and prior sensitivity in ArviZ."""
+"""Log prior densities of draws of the hyperparameters."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agentic_bayes.estimation.engines.grid.axes import log_logistic
 from agentic_bayes.estimation.engines.importance.target import SIGMA_SCALE
-from agentic_bayes.estimation.io.replicated import by_cell
 from agentic_bayes.estimation.methods.options import Method
-from agentic_bayes.estimation.posterior import Posterior, labelled
 from agentic_bayes.numerics import Array
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-
-def density_groups(posterior: Posterior, method: Method) -> dict[str, xr.Dataset]:
-    """ArviZ's groups ``log_likelihood`` and ``log_prior``.
-
-    Notes
-    -----
-    ``log_likelihood`` has one variable, ``successes`` (chain, draw, cell), over the cells with a scored trial; the
-    coordinate ``cell`` is "agent / task". The success probability of the cell is integrated out: leaving a cell out
-    means predicting a task that was not seen. In the crossed model it is the probability of a cell given the other
-    agents' counts on its task, with the task's difficulty integrated out, which is what leaving that cell out needs
-    (their sum is then not the log likelihood of all cells, on which they depend twice).
-
-    ``log_prior`` holds the log densities of the priors: ``m`` and ``tau``, or ``logit_mu`` (``theta`` in the crossed
-    model; ``mu`` where its prior was given); ``rho`` or ``kappa``; ``sigma``; ``weights``. What spreads agents and
-    tasks (z, δ, p) is part of the model and not among them, since scaling it would not be a change of prior. A
-    uniform prior of ρ stays uniform under any power: to see what it does, fit with another one.
-
-    References
-    ----------
-    Vehtari, Gelman and Gabry (2017), Statistics and Computing 27, 1413-1432, doi:10.1007/s11222-016-9696-4.
-    Kallioinen et al. (2024), Statistics and Computing 34, 57, doi:10.1007/s11222-023-10366-5.
-    """
-    cells, counts = posterior.log_likelihood(), posterior.counts
-    if cells is None:
-        return {}
-    values = {**log_prior_densities(posterior.hyper_draws(), method), **posterior.log_priors()}
-    priors = {"log_prior": labelled(values, list(counts.agents))} if values else {}
-    return {"log_likelihood": by_cell(cells, counts)} | priors
 
 
 def log_prior_densities(drawn: dict[str, Array], method: Method) -> dict[str, Array]:

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agentic_bayes.checks import check_choice, check_flag, check_number, check_path, check_probability
 from agentic_bayes.errors import InvalidArgument, UnknownName, did_you_mean
 from agentic_bayes.evidence.llm.prompt import text_digest
-from agentic_bayes.evidence.score import Unscored
+from agentic_bayes.evidence.score import ROUNDING, Unscored
 from agentic_bayes.evidence.table import read_json
 from agentic_bayes.evidence.tools.arguments import ArgumentRule
 from agentic_bayes.evidence.tools.call_rule import CallRule, Compare
@@ -31,7 +31,6 @@ __all__ = ["ToolCorrectnessScore", "ToolRubric"]
 
 _VERSION = "tool-rubric/2"
 _WEIGHTS = ("selection", "parameters", "sequence", "utilization")
-ROUNDING = 1e-9  # missing the threshold by a rounding error is not a failure
 
 Mode = Literal["default", "strict", "in_order", "unordered", "subset", "superset"]
 ParametersRule = Literal["union_keys", "expected_keys"]

@@ -25,6 +25,7 @@ from agentic_bayes.formatting import brief_names, plain_text, plural, signed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.reports.colours import GREY, agent_colours
+from agentic_bayes.reports.evidence_tables import tool_problems_tables
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import (
     MOST_RANKED,
@@ -60,7 +61,6 @@ from agentic_bayes.reports.tables import (
     rows_by_key,
     settings_table,
     superiority_table,
-    tool_problems_tables,
 )
 from agentic_bayes.whole_files import replacing
 

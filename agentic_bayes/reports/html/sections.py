@@ -40,13 +40,14 @@ from agentic_bayes.formatting import (
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
+from agentic_bayes.reports.evidence_tables import metrics_tables, tool_problems
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import counting_options, model_options, pass_rule, worst_tasks, written
-from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, tool_problems
+from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10

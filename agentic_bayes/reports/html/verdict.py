@@ -144,7 +144,7 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
     if not unscored:
         whole = f"all {scored:,} trials were" if scored > 1 else "the only trial was"
         return Answer("What is missing?", (f"Nothing: {whole} scored.",))
-    errored = int(est.outcomes["errored"].sum())
+    errored = int(est.outcomes["errored"].values.sum())
     crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
     own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
     whose = ", ".join(f"{n:,} of {short_name(agent, *est.agents)}" for agent, n in own) if len(est.agents) > 1 else ""

@@ -11,13 +11,11 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 from pydantic import BeforeValidator
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.evidence.score import KINDS, Grade, Score, Unscored, named_kinds
+from agentic_bayes.evidence.score import KINDS, ROUNDING, Grade, Score, Unscored, named_kinds
 from agentic_bayes.records.base import short
 from agentic_bayes.records.matchers import compiled_pattern
 from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
-
-_ROUNDING = 1e-9  # rounding must not turn a score at the threshold into one below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def graded_at(grade: Grade, threshold: float) -> Grade:
     """A score that passes if it reaches the threshold; a missing score stays missing."""
     if isinstance(grade, Unscored):
         return grade
-    return graded(grade.value, grade.value >= threshold - _ROUNDING, grade.reason, *named_kinds(grade.details))
+    return graded(grade.value, grade.value >= threshold - ROUNDING, grade.reason, *named_kinds(grade.details))
 
 
 def expected_text(task: SuiteTask) -> str | None:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from agentic_bayes.whole_files import replacing
 
+FILE = "trials.sqlite"
+"""Name of the file of trials in a run's folder."""
+
 _LARGEST = 1 << 20  # bytes; beyond, runs that are gone are left out
 
 
@@ -32,7 +35,15 @@ def note_run(folder: Path) -> None:
             stream.write(line)  # one short write, so that lines of several processes do not mix
 
 
-def indexed_run(name: str) -> Path | None:
+def find_run(name: str, *, results: Path = Path("results")) -> Path | None:
+    """The folder of a run, from its path or its id, wherever it was written; None if there is none."""
+    for folder in (Path(name), results / name, _indexed_run(name)):
+        if folder is not None and (folder / FILE).is_file():
+            return folder
+    return None
+
+
+def _indexed_run(name: str) -> Path | None:
     """The folder in which the run of this id was last written, if it is noted."""
     try:
         lines = index_file().read_bytes().splitlines()

@@ -16,10 +16,8 @@ from typing import Any, Self, TypeVar
 
 from agentic_bayes.errors import DamagedRun, InvalidArgument
 from agentic_bayes.records.base import short
+from agentic_bayes.suites.stores.run_index import FILE
 from agentic_bayes.suites.trial import TrialResult
-
-FILE = "trials.sqlite"
-"""Name of the file of trials in a run's folder."""
 
 LOCK = "lock.sqlite"
 _APPLICATION_ID = 0x41427275  # tells our files from other SQLite files

@@ -14,7 +14,6 @@ import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.diagnostics import ImportanceDiagnostics
-from agentic_bayes.estimation.engines.importance.judged import JudgedTarget
 from agentic_bayes.estimation.engines.importance.marginals import Marginals, first_marginals
 from agentic_bayes.estimation.engines.importance.pareto import smoothed
 from agentic_bayes.estimation.engines.importance.sobol import sobol_points
@@ -175,8 +174,11 @@ def fit_crossed(
 ) -> ImportanceFit:
     """Weighted points of (θ, σ, ρ) of the crossed model, and of a judge's error rates where they are not known."""
     with one_blas_thread():
-        target = Target(counts, method) if judge is None else JudgedTarget(counts, method, judge)
-        return _fit(target, random_seed, size)
+        if judge is None:
+            return _fit(Target(counts, method), random_seed, size)
+        from agentic_bayes.estimation.engines.importance.judged import JudgedTarget
+
+        return _fit(JudgedTarget(counts, method, judge), random_seed, size)
 
 
 def _fit(target: Target, random_seed: int, size: int) -> ImportanceFit:
