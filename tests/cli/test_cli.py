@@ -1551,7 +1551,7 @@ def test_an_unfinished_run_goes_on(run, suite, tmp_path):
     (tmp_path / "down").touch()
     broken = run("run")
     assert broken.code == 11
-    assert "no trial has a verdict, 15 errored seconds" in " ".join(broken.out.split())
+    assert "no trial has a verdict, 15 errored folder:" in " ".join(broken.out.split())
     assert run("run", "--gate", "pass^1>=0.3").code == 11
     (tmp_path / "down").unlink()
     again = run("run")

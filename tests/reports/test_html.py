@@ -330,7 +330,7 @@ class TestVerdict:
         assert "3 of 90 trials could not be scored (0 of v2, 3 of v1); they count neither" in page.words
         low, high = (format_percent(n / 42) for n in (14, 17))
         assert f"Had they all failed, or all passed, v1 would have passed {low} or {high} of its trials." in page.words
-        assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
+        assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.8" in page.words
 
 
 class TestManyAgents:
@@ -451,7 +451,7 @@ class TestNumbers:
         assert "bands: 95 % intervals; dashed" in page.words
         assert "the estimated success rate on this task with its 95 % interval." in page.words
         assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
-        assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
+        assert not re.search(r"<(?! ?\d|\.)|Undefined|None", page.words)
 
     def test_the_numbers_of_the_curves_are_each_agents_own(self, est, page):
         """At k = 1, where pass@1 is left out, as elsewhere."""
@@ -861,7 +861,7 @@ class TestCommands:
         return run_command
 
     def test_of_evidence_with_conversations_and_a_gate(self, run, tmp_path):
-        """Evidence, conversations and a bar give a page with all of it."""
+        """Evidence, conversations and a bar give a page with all of it, and with the doubt that a t test casts."""
         folder = ROOT / "examples" / "support_agent"
         assert run("assess", folder / "v1.jsonl", folder / "v2.jsonl", "-o", "e.jsonl")[0] == 0
         code, said = run(
@@ -872,6 +872,7 @@ class TestCommands:
         page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert page.verdict().startswith("support-v2 passes") or "has not passed the gate" in page.verdict()
         assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@2", "pass^1", "pass^2"}
+        assert "A classical test (paired t, p = 0.052) does not find a difference: treat it as borderline." in page.words
         said_by = {one[0] for one in page.data(2)["trials"] if one[6][0][1]}
         assert said_by == {0}  # only the first version's conversations were given
         assert "agentic-bayes estimate e.jsonl --unit conversation --indicator answer" in page.words

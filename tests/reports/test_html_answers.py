@@ -65,7 +65,7 @@ def test_what_to_type_next_asks_the_same_question(est, tmp_path):
     unusual = estimate(est.outcomes, "hierarchical", ci_kind="hdi", random_seed=3)
     page = write_report(unusual, tmp_path / "page.md", baseline=0.05, source="e.jsonl").read_text()
     options = "--threshold 0.65 --ci-kind hdi --random-seed 3 --method hierarchical"
-    assert f"    agentic-bayes gate e.jsonl --agent v2 --metric pass^1 --at-least 0.7 {options}\n" in page
+    assert f"    agentic-bayes gate e.jsonl --agent v2 --metric pass^1 --at-least 0.8 {options}\n" in page
     doubtful = write_report(est, tmp_path / "page.md", source="e.jsonl", at_least=0.6, confidence=0.999).read_text()
     assert (
         "    agentic-bayes plan e.jsonl --agent v2 --metric pass^1 --at-least 0.6 --confidence 0.999 --thr" in doubtful

@@ -46,7 +46,14 @@ from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
-from agentic_bayes.reports.html.verdict import counting_options, model_options, pass_rule, worst_tasks, written
+from agentic_bayes.reports.html.verdict import (
+    counting_options,
+    disagrees_with_test,
+    model_options,
+    pass_rule,
+    worst_tasks,
+    written,
+)
 from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.result_table import Table
 
@@ -176,15 +183,9 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
     note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
     notes = [note]
-    if apart := " and ".join(one.metric for one in comparisons if _test_says_otherwise(one)):
+    if apart := " and ".join(one.metric for one in comparisons if disagrees_with_test(one)):
         notes.append(TESTED.format(apart, TESTS_NEW if first.estimand == "tasks" else TESTS_ALIKE))
     return Table(title="The difference", header=header, rows=rows, notes=notes)
-
-
-def _test_says_otherwise(one: Comparison) -> bool:
-    """Whether the frequentist test finds a difference where the verdict does not, or the other way round."""
-    p = one.frequentist.p_value
-    return not math.isnan(p) and (p < 1 - one.ci_prob) != (one.verdict in ("better", "worse"))
 
 
 def gate_table(gate: Gate) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.formatting import (
     Metric,
+    equals,
     exact_percent,
+    format_number,
     format_percent,
     format_points_range,
     indicator_words,
@@ -124,7 +127,19 @@ def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
             f"{words[0].upper()}{words[1:]}: {other.verdict}; the probability that its rate is higher is "
             f"{format_percent(other.prob_better)}.{projected}"
         )
+    if one.estimand == "population" and disagrees_with_test(one):
+        finds = "does not find" if one.verdict in ("better", "worse") else "finds"
+        p = equals(format_number(one.frequentist.p_value))
+        lines.append(
+            f"A classical test ({one.frequentist.name}, p {p}) {finds} a difference: treat this as borderline."
+        )
     return Answer("How sure are we?", tuple(lines))
+
+
+def disagrees_with_test(one: Comparison) -> bool:
+    """Whether the frequentist test finds a difference where the verdict does not, or the other way round."""
+    p = one.frequentist.p_value
+    return not math.isnan(p) and (p < 1 - one.ci_prob) != (one.verdict in ("better", "worse"))
 
 
 def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
@@ -135,7 +150,7 @@ def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
         rows[name, one.estimand, one.metric, main_estimator(est)]["mean"] for name in (one.agent, one.baseline)
     )
     apart = round(100 * own) - round(100 * other)
-    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (worked out before rounding)"
+    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (from the rates before rounding)"
 
 
 def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
@@ -359,8 +374,8 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
     match one.verdict:
         case "better":
             which = f"it lost ({lost}), and those that" if lost else "that"
-            check = "then check it against your release bar (replace 0.7 with it)"
-            return f"Read the tasks {which} failed most; {check}.", "gate", "--at-least 0.7"
+            check = "then check it against the success rate that you need for a release (0.8 stands for it below)"
+            return f"Read the tasks {which} failed most; {check}.", "gate", "--at-least 0.8"
         case "worse":
             return f"Find out what went wrong on the tasks that it lost{lost and f' ({lost})'}.", "", ""
         case "equivalent":
