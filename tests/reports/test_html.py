@@ -872,7 +872,9 @@ class TestCommands:
         page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert page.verdict().startswith("support-v2 passes") or "has not passed the gate" in page.verdict()
         assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@2", "pass^1", "pass^2"}
-        assert "A classical test (paired t, p = 0.052) does not find a difference: treat it as borderline." in page.words
+        assert (
+            "A classical test (paired t, p = 0.052) does not find a difference: treat it as borderline." in page.words
+        )
         said_by = {one[0] for one in page.data(2)["trials"] if one[6][0][1]}
         assert said_by == {0}  # only the first version's conversations were given
         assert "agentic-bayes estimate e.jsonl --unit conversation --indicator answer" in page.words

@@ -118,6 +118,10 @@ def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
         f"{one.ci_prob * 100:.4g} % interval {format_points_range(one.lower, one.upper)}"
         f"{_rounding(est, one, rows)}.",
     ]
+    if one.estimand == "population" and disagrees_with_test(one):
+        finds = "does not find" if one.verdict in ("better", "worse") else "finds"
+        tested = f"{one.frequentist.name}, p {equals(format_number(one.frequentist.p_value))}"
+        lines.append(f"A classical test ({tested}) {finds} a difference: treat it as borderline.")
     most = int(est.counts.trials.max(initial=0))
     for other in further:
         metric = Metric(other.metric)
@@ -126,12 +130,6 @@ def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
         lines.append(
             f"{words[0].upper()}{words[1:]}: {other.verdict}; the probability that its rate is higher is "
             f"{format_percent(other.prob_better)}.{projected}"
-        )
-    if one.estimand == "population" and disagrees_with_test(one):
-        finds = "does not find" if one.verdict in ("better", "worse") else "finds"
-        p = equals(format_number(one.frequentist.p_value))
-        lines.append(
-            f"A classical test ({one.frequentist.name}, p {p}) {finds} a difference: treat this as borderline."
         )
     return Answer("How sure are we?", tuple(lines))
 
