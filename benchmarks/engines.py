@@ -1,6 +1,6 @@
 """Time, memory and error of the engines of the hierarchical model.
 
-``python benchmarks/engines.py`` prints four tables: `estimate` and its summary, with the times that were asked for;
+``python benchmarks/engines.py`` prints four tables: `estimate` and its summary, next to our goals;
 the exact engine over sizes of data, with the draws of `tasks` and `task` timed separately; how its time grows, as
 slopes of log time over log size; and the exact engine next to PyMC with nutpie (4 × 1,000 draws) on the same outcomes.
 Seconds are wall time: for the exact engine the median of five runs after a warm-up, for the sampler one run. The first
@@ -46,8 +46,8 @@ GROWING = {
     "trials": (2, (1, 50, 10), (1, 50, 1_000)),
 }
 FEW_KS, MANY_KS = 5, 100
-# size → the wall times that were asked for: of a fit with means and intervals of `population`, and with `summary()`
-ASKED = {(3, 50, 5): ("25 ms", "60 ms"), (13, 80, 5): ("120 ms", "300 ms"), (200, 10, 3): ("1 s", "–")}
+# size → goals, in wall time: of a fit with means and intervals of `population`, and with `summary()`
+GOALS = {(3, 50, 5): ("25 ms", "60 ms"), (13, 80, 5): ("120 ms", "300 ms"), (200, 10, 3): ("1 s", "–")}
 METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
 
@@ -55,7 +55,7 @@ REPEAT = 5
 def main(sizes: Sequence[tuple[int, int, int]] = SIZES, compared: Sequence[tuple[int, int, int]] = COMPARED) -> None:
     """Run everything and print the tables."""
     print_table(
-        ("agents × tasks × trials", "method", "population", "CPU", "asked", "with summary", "CPU", "asked"), asked()
+        ("agents × tasks × trials", "method", "population", "CPU", "goal", "with summary", "CPU", "goal"), goals()
     )
     print()
     print_table(
@@ -114,10 +114,10 @@ def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
     return statistics.median(times[1:])
 
 
-def asked() -> list[tuple[str, ...]]:
+def goals() -> list[tuple[str, ...]]:
     """`estimate` with the intervals of `population`, and with its summary; and all k up to 100 next to one."""
     rows = []
-    for size, (alone, whole) in ASKED.items():
+    for size, (alone, whole) in GOALS.items():
         outcomes = simulated(*size)
         for method in ("hierarchical", "crossed") if size[0] <= MOST_CROSSED else ("hierarchical",):
             population = least(lambda o=outcomes, m=method: aggregates(estimate(o, m).posterior, "population"))

@@ -57,6 +57,7 @@ _MILLIONS = re.compile(r"(\d[.,]\d{1,3})([MB])\b", re.ASCII)  # without a point 
 _POWERS = {"M": "million", "B": "billion"}
 # U.S.A., J.K. and J. K. before a name
 _INITIALS = re.compile(r"\b[A-Z](?:\.[A-Z])+\b\.?|\b[A-Z](?:\. ?[A-Z]){1,4}\.(?= [A-Z][a-z])")
+_DOTTED = re.compile(r"\.(?<=\b[A-Z]\.) ?[A-Z]")  # in whatever the pattern before matches; quick to look for
 _CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _DOUBLE_L = re.compile(r"^(\w{3,}e|(?:sign|tot|di|equ|initi|marsh)a)ll(?=(?:ed|er|ing)$)", re.ASCII)
@@ -134,6 +135,8 @@ def normalise(text: str) -> str:
 
 def with_initials(text: str) -> str:
     """The text with initials as one word (J. K. Rowling and J.K. Rowling as JK Rowling)."""
+    if not _DOTTED.search(text):
+        return text
     return _INITIALS.sub(lambda letters: letters[0].replace(".", "").replace(" ", ""), text)
 
 

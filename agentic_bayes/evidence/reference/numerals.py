@@ -100,6 +100,7 @@ _DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six|\d)) dozen\
 _A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)", re.ASCII)
 _POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
 _CLOCK = re.compile(r"(?<![\w.,:])([01]?\d|2[0-3])(?:h([0-5]\d)\b|(?:[.:]([0-5]\d))? uhr\b)", re.ASCII)
+_HOUR = re.compile(r"h(?<=\dh)\d", re.ASCII)  # 14h30; quick to look for
 _POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.ASCII)
 
 
@@ -116,10 +117,13 @@ def with_figures(text: str) -> str:
         text = _DOZEN.sub(lambda match: str(6 if match[1] else 12 * _count(match[2] or "1")), text)
     if "10" in text and "^" in text:
         text = _POWER_OF_TEN.sub(lambda match: f"{match[1] or 1}e{match[2]}", text)
-    text = _POINT_TIME.sub(r"\1:\2", text)
-    if "h" in text:
-        text = _A_POWER.sub("one ", _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text))
-    return _A_POWER.sub("one ", text) if "illion" in text else text
+    if any(half in text for half in ("am", "pm", "a.m", "p.m")):
+        text = _POINT_TIME.sub(r"\1:\2", text)
+    if "uhr" in text or _HOUR.search(text):
+        text = _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text)
+    if any(power in text for power in ("hundred", "thousand", "illion")):
+        text = _A_POWER.sub("one ", text)
+    return text
 
 
 def _count(word: str) -> int:
