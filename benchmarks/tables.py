@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 from measuring import print_table
+from peer_study.workers.worker import peak_megabytes
 
 import agentic_bayes as ab
 from agentic_bayes.evidence.row import EvidenceRow, row_to_json
@@ -100,8 +101,6 @@ def files(folder: Path) -> None:
 
 def counted(kind: str, size: str) -> None:
     """Count one source in this process, and print how long it took and the most memory that the process held."""
-    import resource
-
     number = int(size) if size.isdigit() else 0
     source: Any = size
     if kind == "DuckDB":
@@ -122,8 +121,7 @@ def counted(kind: str, size: str) -> None:
         ds = ab.count_outcomes(source) if kind == "evidence" else ab.outcomes_from_table(source)
         count = int((ds["trials"] + ds["unscored"]).sum())
     spent, used = time.perf_counter() - start, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(json.dumps([kind, f"{count:,}", f"{spent:.1f} s", f"{used:.1f} s", f"{peak:.0f} MB"]))
+    print(json.dumps([kind, f"{count:,}", f"{spent:.1f} s", f"{used:.1f} s", f"{peak_megabytes():,.0f} MB"]))
 
 
 def alone(kind: str, size: object) -> list[str]:
