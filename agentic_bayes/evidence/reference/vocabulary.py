@@ -248,20 +248,6 @@ LIMITS = _set_of(
     "up deadline late latest early earliest before after more less fewer than old start range until by",
 )
 
-# An answer without all of these says nothing of what was before, or is said by others.
-CUES = tuple(
-    cue.replace("_", " ")
-    for cue in _words(
-        "initial origin previous formerly earlier at_first used_to draft guess answer version attempt thought",
-        "choice idea option estimate reply runner favo candidate consider discussed mentioned rejected",
-        "dropped proposed shortlist told promised quoted expect assume hoped insist before final correct",
-        "in_the_end eventually now today current these_days at_present at_the_moment left resigned retired",
-        "stepped withdrew lost died moved_on think say said pick believe name suggest claim wrong though",
-        "which mistaken erroneous false first closed full unavailable sold asked wrote choose select so_you",
-        "then later (was (old (prev",
-    )
-)
-
 # What takes back what was said before, what opposes it, and what may stand before the new answer.
 CORRECTIONS = _set_of(
     "no nope sorry wait correction oop actually rather instead mean meant kidding excuse strike scratch edit corrected",
