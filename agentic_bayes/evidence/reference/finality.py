@@ -45,7 +45,9 @@ _BREAK = re.compile(
     r"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
     rf"|,\s(?=(?i:{_ASIDE}|{_TIMES})\b)|\s[-\u2013\u2014]\s"
 )
-_ENDS_HEAD = tuple(".;,\u2026([-\u2013\u2014")  # after a short answer; a line alone may be a title or the head of a table
+_ENDS_HEAD = tuple(
+    ".;,\u2026([-\u2013\u2014"
+)  # after a short answer; a line alone may be a title or the head of a table
 _NO_ANSWERS = STOP_WORDS | LEADS | INTERJECTIONS
 _FEW = 3  # parts with other figures; in more, each probably means something else
 _NEAR = 2  # parts between what an answer said before and what it says now

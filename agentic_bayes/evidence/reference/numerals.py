@@ -118,8 +118,8 @@ def with_figures(text: str) -> str:
         text = _POWER_OF_TEN.sub(lambda match: f"{match[1] or 1}e{match[2]}", text)
     text = _POINT_TIME.sub(r"\1:\2", text)
     if "h" in text:
-        text = _A_POWER.sub("one ", _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text))
-    return _A_POWER.sub("one ", text) if "illion" in text else text
+        text = _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text)
+    return _A_POWER.sub("one ", text)
 
 
 def _count(word: str) -> int:

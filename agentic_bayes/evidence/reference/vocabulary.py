@@ -71,15 +71,15 @@ SCALES = {unit: (measure, Fraction(size)) for measure, sizes in _SCALES for unit
 PERCENTAGES = (
     "%",
     "per ?cent",
-    "share",
+    r"\bshares?\b",
     r"\brate",
     "proportion",
     "discount",
-    "interest",
+    r"\binterest\b",
     "chance",
     "probab",
     r"\btax",
-    "tip",
+    r"\btips?\b",
 )
 
 # Written before a number without a space ("USD36").
