@@ -176,9 +176,11 @@ def _secret_values(value: Any, where: str, depth: int) -> Iterator[tuple[str, ob
 
 
 def _pairs(headers: Any) -> list[tuple[str, str]]:
-    """Headers in a mapping of any kind, or in a list of pairs."""
-    items = headers.items() if isinstance(headers, Mapping) else headers
-    if not isinstance(headers, (Mapping, list, tuple)) or not all(len(pair) == 2 for pair in items):
+    """Headers in a mapping of any kind, or in a list of pairs; empty for anything else."""
+    items = list(headers.items()) if isinstance(headers, Mapping) else headers
+    if not isinstance(items, (list, tuple)) or not all(
+        isinstance(one, (list, tuple)) and len(one) == 2 for one in items
+    ):
         return []
     return [(_text(name), _text(value)) for name, value in items]
 
