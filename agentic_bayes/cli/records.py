@@ -135,14 +135,14 @@ def show_conversation(
     from agentic_bayes.reports.transcript import transcript
     from agentic_bayes.suites.stores.run_index import find_run
 
-    for file in files:
-        if not Path(file).exists() and not has_magic(file) and find_run(file) is None:
+    runs = [find_run(file) for file in files]
+    for file, run in zip(files, runs, strict=True):
+        if run is None and not Path(file).exists() and not has_magic(file):
             raise InvalidArgument(f"{no_such_file(Path(file))}, and no run has this id")
-    runs = [run for file in files if (run := find_run(file)) is not None]
-    if runs:
+    if any(runs):
         from agentic_bayes.cli.suite import show_runs
 
-        show_runs(files, runs, to)
+        show_runs(files, [run for run in runs if run is not None], to)
         return
     rubric = opt.read_rubric(tool_rubric)
     scored = () if evidence is None else Evidence.read(evidence).rows

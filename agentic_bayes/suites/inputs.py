@@ -17,6 +17,7 @@ from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.results.detection import results_format_of
+from agentic_bayes.formatting import first_few
 from agentic_bayes.outcomes.coordinates import METADATA, column_name
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -310,6 +311,6 @@ def _warn_of_unlike_tasks(old: str | Path, new: str | Path) -> None:
 
     if not (unlike := unlike_tasks(runs[0], runs[1])):
         return
-    named = ", ".join(unlike[:SHOWN]) + (f" and {len(unlike) - SHOWN:,} more" if len(unlike) > SHOWN else "")
+    named = first_few(unlike, SHOWN)
     what = "input, expectations, graders or pass threshold"
     warnings.warn(f"{what} differ between the runs in {named}", DoubtfulRecords, stacklevel=3)
