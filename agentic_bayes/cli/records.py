@@ -39,20 +39,22 @@ def validate(
     suites, conversations, others = list[Any](), list[str](), list[str]()
     for file in files:
         folder = Path(file).is_dir()
-        found = suites_in(file) if folder else [file] * is_suite_file(file)
-        suites += map(load_suite, found)
-        beside, aside = conversations_beside(suites[-1]) if folder and found else ([file] * (not found), [])
-        conversations += beside
-        others += aside
+        found = [load_suite(one) for one in (suites_in(file) if folder else [file] * is_suite_file(file))]
+        suites += found
+        if folder and found:
+            beside, aside = conversations_beside(file, found)
+            conversations += beside
+            others += aside
+        elif not found:
+            conversations.append(file)
     for suite in suites:
         check_suite(suite, suite.tasks)
-        one = suite.overview()
-        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
-        if to != "json":
-            say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
-    if others and to != "json":
-        say(f"not checked, since they hold no conversations: {', '.join(map(str, others))}")
     overviews = [suite.overview() for suite in suites]
+    for one in overviews if to != "json" else ():
+        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
+        say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
+    if others and to != "json":
+        say(f"not checked, since they hold no conversations: {', '.join(others)}")
     if not conversations:
         if to == "json":
             say_json(overviews)
