@@ -23,7 +23,7 @@ from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.suites.config import is_suite_file, load_suite, suites_in
-from agentic_bayes.suites.inputs import holds_conversations, open_input
+from agentic_bayes.suites.inputs import begins_like_conversations, open_input
 from agentic_bayes.suites.results import RunResults
 
 IMPORT = "import agentic_bayes as ab"
@@ -51,7 +51,7 @@ def describe(paths: Sequence[str]) -> Description:
     if path.is_file() and not isinstance(_opened(name), (Evidence, Estimate)):
         if results_format_of(path) is not None:
             return _results(name)
-        if holds_conversations(path):
+        if begins_like_conversations(path):
             return describe_logs(paths)
     match open_input(path):
         case RunResults() as run:
@@ -74,7 +74,7 @@ def _estimate(name: str, file: str, est: Estimate) -> Description:
 def _holds_results(folder: Path) -> bool:
     """Whether a folder holds results of a tool, and no conversations."""
     for path in files_of_results(folder):
-        if holds_conversations(path):
+        if begins_like_conversations(path):
             return False
         if results_format_of(path) is not None:
             return True

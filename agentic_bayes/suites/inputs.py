@@ -76,7 +76,7 @@ def open_input(
         return Evidence.read(source) if whole else EvidenceFile(source)
     if not _TABLE_ONLY & (columns or {}).keys() and results_format_of(source) is not None:
         return _tool_results(source, results)
-    if holds_conversations(source):
+    if begins_like_conversations(source):
         raise InvalidArgument(
             f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
         )
@@ -89,7 +89,7 @@ def _tool_results(source: Path, options: Mapping[str, Any] | None) -> ToolResult
     return read_results(source, **(options or {}))
 
 
-def holds_conversations(path: str | Path) -> bool:
+def begins_like_conversations(path: str | Path) -> bool:
     """Whether a file begins like conversations do."""
     with open(path, "rb") as stream:
         start = stream.peek(START)[:START].removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -102,7 +102,7 @@ def holds_conversations(path: str | Path) -> bool:
 
 def check_not_conversations(path: Path, option: str) -> None:
     """Refuse to overwrite a file of conversations."""
-    if path.exists() and holds_conversations(path):
+    if path.exists() and begins_like_conversations(path):
         raise InvalidArgument(f"{option} would overwrite the conversations in {path}")
 
 
