@@ -37,7 +37,7 @@ TELL_TASKS = (
     "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
 )
 SEVERAL_MODELS = (
-    "no agent is named, so {} is one with several models ({}); if each model is an agent: "
+    "no record names its agent, so {} counts as one agent with several models ({}); if each model is an agent: "
     "fields={{'agent': 'metadata.model'}} (--fields agent=metadata.model)"
 )
 ANY_FIELD = {"task": "task"}
@@ -321,7 +321,7 @@ def records_of(
 
 
 def _before(torn: Problem, source: Source) -> bytes:
-    """What stands in a file before its last line, if that is this problem's and is no JSON; else nothing."""
+    """The lines before a file's last one, if this problem is about the last line and that is not JSON; else nothing."""
     number = torn.where.removeprefix("line ")
     if torn.source != source.name or not number.isdecimal():
         return b""
