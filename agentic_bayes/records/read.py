@@ -72,13 +72,14 @@ class Doubts:
             self._found["", TELL_TASKS.format(untold)] = [""]
         if continued := index.continued:
             self._found["", CONTINUED.format(continued, len(index))] = [""]
-        for agent in {source.origin.agent for source in sources if source.origin.given_agent is None}:
+        unnamed = [source for source in sources if source.origin.given_agent is None]
+        for agent in dict.fromkeys(source.origin.agent for source in unnamed):
             if len(models := sorted(index.models[agent])) > 1:
                 listed = first_few(list(map(short, models)), SHOWN, rest=ELLIPSIS)
                 self._found["", SEVERAL_MODELS.format(short(agent), listed)] = [""]
         for one, other in index.copies():
             self._found[other, f"has the same content as {one}, and both count: leave one out if it is a copy"] = [""]
-        own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
+        own = {source.name: source.origin.own_agent for source in unnamed}
         alone = [source for source, agent in index.alone() if agent == own.get(source)]
         if (said := runs_apart(alone)) is None:
             return []

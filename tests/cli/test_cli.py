@@ -1480,6 +1480,8 @@ def test_a_folder_with_a_suite_and_conversations_is_checked_as_both(run, suite, 
     assert "valid: 6 conversations" in done.out
     found = json.loads(run("validate", tmp_path, "--to", "json").out)
     assert (found["suites"][0]["tasks"], found["conversations"]["agents"]) == (3, {"v1": 3, "v2": 3})
+    Path("later.yaml").write_text(f"{suite.read_text()}\noutput: {{dir: elsewhere}}\n")
+    assert "manifest.json" not in run("validate", tmp_path).out
     Path("bad.jsonl").write_text('{"session_id": "a"}\n')
     done = run("validate", tmp_path)
     assert (done.code, "bad.jsonl, line 1" in done.err) == (2, True)
