@@ -45,9 +45,8 @@ _BREAK = re.compile(
     r"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
     rf"|,\s(?=(?i:{_ASIDE}|{_TIMES})\b)|\s[-\u2013\u2014]\s"
 )
-_ENDS_HEAD = tuple(
-    ".;,\u2026([-\u2013\u2014"
-)  # after a short answer; a line alone may be a title or the head of a table
+# signs after a short answer; a line of its own may be a title or the head of a table
+_ENDS_HEAD = tuple(".;,\u2026([-\u2013\u2014")
 _NO_ANSWERS = STOP_WORDS | LEADS | INTERJECTIONS
 _FEW = 3  # parts with other figures; in more, each probably means something else
 _NEAR = 2  # parts between what an answer said before and what it says now
@@ -144,7 +143,8 @@ def _stands_instead(
     if now and all(_was(parts[i], wanted) for i in given):
         return now[0]
     alone = _is_head(parts[0], wanted, known, named) and all(_is_incidental(parts[i], wanted) for i in given)
-    return 0 if alone else None
+    goes_on = parts[0].end in ("(", "[") and list(given) != [1]  # "Dubliners (1914) is by James Joyce"
+    return 0 if alone and not goes_on else None
 
 
 def _asks_back(part: _Part) -> bool:
