@@ -19,7 +19,7 @@ _EARLIER = re.compile(
     r"|was (?:also )?(?:considered|discussed|mentioned|rejected|dropped|proposed|shortlisted|a candidate)"
     r"|(?:was|is) (?:closed|full|unavailable|sold out)|you (?:asked|mentioned|wrote)"
     r"|(?:was|were|been) (?:told|promised|quoted)|expected|assumed|hoped for|insists?|before (?:the|that|it))\b"
-    r"|^\W*(?:was|old|previous)\b"
+    r"|^(?! (?-i:was)\b)\W*(?:was|old|previous)\b"  # (was Paris), but not: Dubliners (1914) was by James Joyce
     r"|\b(?:everyone|everybody|people|many|most|some|others|you(?= said| expect))(?: \w+){0,2} "
     r"(?:think|say|said|expect|assume|guess|pick|believe|answer|name|suggest|claim)(?:s|es|ed)?\b",
     re.IGNORECASE,
