@@ -140,7 +140,7 @@ def _stands_instead(
     if near and early.issuperset(given) and (named or len(others) <= _FEW):
         return near[0]
     now = [i for i in others if _NOW.search(parts[i].text)]
-    if now and all(_was(parts[i], wanted) for i in given):
+    if now and all(_was(parts[i], wanted, known) for i in given):
         return now[0]
     alone = _is_head(parts[0], wanted, known, named) and all(_is_incidental(parts[i], wanted) for i in given)
     goes_on = parts[0].end in ("(", "[") and list(given) != [1]  # "Dubliners (1914) is by James Joyce"
@@ -215,12 +215,12 @@ def _concludes(
     return bool(read) and _is_other(read[0], wanted, known, names(part.text) if named else ())
 
 
-def _was(part: _Part, wanted: Sequence[Token]) -> bool:
-    """Whether the reference stands directly after a verb in the past."""
+def _was(part: _Part, wanted: Sequence[Token], known: Collection[tuple[str, str]]) -> bool:
+    """Whether the reference stands directly after a verb in the past, in which nobody asked."""
     sought = {token.key for token in wanted}
     return any(
-        token.key in sought and i and part.read[i - 1].text in ("was", "were", "had")
-        for i, token in enumerate(part.read)
+        token.key in sought and verb.text in ("was", "were", "had") and verb.key not in known
+        for verb, token in itertools.pairwise(part.read)
     )
 
 
