@@ -43,6 +43,7 @@ class Secrets:
             for written in _spellings(value):
                 self._names.setdefault(written, name)
                 self._plain.setdefault(_plain(written), name)
+        self._short = [written for written in self._plain if len(_packed(written)) < SHORTEST]
 
     @cached_property
     def _any(self) -> re.Pattern[str]:
@@ -64,7 +65,8 @@ class Secrets:
         """The text with names in place of secrets: in any case, wrapped or not, and of the rest of one that was cut."""
         found = text
         plain = _packed(text).lower()
-        if any(written in plain or written in text for written in self._plain):  # nearly never, and soon known
+        # nearly never, and soon known
+        if any(written in plain for written in self._plain) or any(written in text for written in self._short):
             found = self._any.sub(self._name, text)
         return self._without_remains(found) if any(cut in found for cut in _CUTS) else found
 
@@ -176,9 +178,11 @@ def _secret_values(value: Any, where: str, depth: int) -> Iterator[tuple[str, ob
 
 
 def _pairs(headers: Any) -> list[tuple[str, str]]:
-    """Headers in a mapping of any kind, or in a list of pairs."""
-    items = headers.items() if isinstance(headers, Mapping) else headers
-    if not isinstance(headers, (Mapping, list, tuple)) or not all(len(pair) == 2 for pair in items):
+    """Headers in a mapping of any kind, or in a list of pairs; empty for anything else."""
+    items = list(headers.items()) if isinstance(headers, Mapping) else headers
+    if not isinstance(items, (list, tuple)) or not all(
+        isinstance(one, (list, tuple)) and len(one) == 2 for one in items
+    ):
         return []
     return [(_text(name), _text(value)) for name, value in items]
 

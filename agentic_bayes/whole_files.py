@@ -16,6 +16,11 @@ from agentic_bayes.checks import check_replaceable
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def unwritable(path: str | os.PathLike[str], error: Exception, what: str = "written") -> OSError:
+    """The error to raise if a database cannot be written or created, most likely because the disk is full."""
+    return OSError(errno.EIO, f"cannot be {what}: {error.__cause__ or error}", os.fspath(path))
+
+
 @contextmanager
 def replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
     """Write a new file that replaces another once it is complete on disk; an error leaves the old one unchanged.

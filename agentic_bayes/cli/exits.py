@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from io import TextIOWrapper
-from tempfile import gettempdir
 
 from agentic_bayes.cli.output import complain
 from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, ExecutorError
@@ -43,8 +42,7 @@ def errors_end_the_program() -> Iterator[None]:
             sys.exit(STOPPED if isinstance(error, ExecutorError) else BAD_INPUT)
         except OSError as error:
             if error.errno in DISK_TROUBLE:
-                where = error.filename or f"standard output, or {gettempdir()} for temporary files"
-                complain(f"stopped: {where}: {error.strerror}")
+                complain(f"stopped: {error.filename or 'standard output or a temporary file'}: {error.strerror}")
                 sys.exit(STOPPED)
             if error.filename is None:
                 raise

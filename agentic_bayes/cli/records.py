@@ -39,20 +39,22 @@ def validate(
     suites, conversations, others = list[Any](), list[str](), list[str]()
     for file in files:
         folder = Path(file).is_dir()
-        found = suites_in(file) if folder else [file] * is_suite_file(file)
-        suites += map(load_suite, found)
-        beside, aside = conversations_beside(suites[-1]) if folder and found else ([file] * (not found), [])
-        conversations += beside
-        others += aside
+        found = [load_suite(one) for one in (suites_in(file) if folder else [file] * is_suite_file(file))]
+        suites += found
+        if folder and found:
+            beside, aside = conversations_beside(file, found)
+            conversations += beside
+            others += aside
+        elif not found:
+            conversations.append(file)
     for suite in suites:
         check_suite(suite, suite.tasks)
-        one = suite.overview()
-        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
-        if to != "json":
-            say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
-    if others and to != "json":
-        say(f"not checked, since they hold no conversations: {', '.join(map(str, others))}")
     overviews = [suite.overview() for suite in suites]
+    for one in overviews if to != "json" else ():
+        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
+        say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
+    if others and to != "json":
+        say(f"not checked, since they hold no conversations: {', '.join(others)}")
     if not conversations:
         if to == "json":
             say_json(overviews)
@@ -135,14 +137,14 @@ def show_conversation(
     from agentic_bayes.reports.transcript import transcript
     from agentic_bayes.suites.stores.run_index import find_run
 
-    for file in files:
-        if not Path(file).exists() and not has_magic(file) and find_run(file) is None:
+    runs = [find_run(file) for file in files]
+    for file, run in zip(files, runs, strict=True):
+        if run is None and not Path(file).exists() and not has_magic(file):
             raise InvalidArgument(f"{no_such_file(Path(file))}, and no run has this id")
-    runs = [run for file in files if (run := find_run(file)) is not None]
-    if runs:
+    if any(runs):
         from agentic_bayes.cli.suite import show_runs
 
-        show_runs(files, runs, to)
+        show_runs(files, [run for run in runs if run is not None], to)
         return
     rubric = opt.read_rubric(tool_rubric)
     scored = () if evidence is None else Evidence.read(evidence).rows

@@ -30,6 +30,8 @@ GRADES = {"c", "p", "i", "n"}
 THRESHOLD = 0.7
 MOST_AGENTS = 20
 _EXAMPLES = 3
+_TRIALS = re.compile("(run|trial|seed|attempt|rep|repeat|repetition|epoch|sample|try|iteration|[rtsk])?")
+_AGENTS = re.compile("v|version|agent|model|candidate|variant|m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +237,6 @@ class _Guess:
             source=shown,
             reason="columns of results, numbered" if numbered else "columns of results",
         )
-
-
-_TRIALS = re.compile("(run|trial|seed|attempt|rep|repeat|repetition|epoch|sample|try|iteration|[rtsk])?")
-_AGENTS = re.compile("v|version|agent|model|candidate|variant|m")
 
 
 def _are_numbered(names: Sequence[str]) -> bool:

@@ -16,14 +16,14 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.joins.references import read_references
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
-from agentic_bayes.evidence.results.folder import files_of_results, results_in
+from agentic_bayes.evidence.results.folder import TABLES, files_of_results, results_in
 from agentic_bayes.evidence.table import read_columns
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, plural
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.suites.config import is_suite_file, load_suite, suites_in
-from agentic_bayes.suites.inputs import holds_conversations, open_input
+from agentic_bayes.suites.inputs import begins_like_conversations, open_input
 from agentic_bayes.suites.results import RunResults
 
 IMPORT = "import agentic_bayes as ab"
@@ -51,7 +51,7 @@ def describe(paths: Sequence[str]) -> Description:
     if path.is_file() and not isinstance(_opened(name), (Evidence, Estimate)):
         if results_format_of(path) is not None:
             return _results(name)
-        if holds_conversations(path):
+        if begins_like_conversations(path):
             return describe_logs(paths)
     match open_input(path):
         case RunResults() as run:
@@ -74,7 +74,7 @@ def _estimate(name: str, file: str, est: Estimate) -> Description:
 def _holds_results(folder: Path) -> bool:
     """Whether a folder holds results of a tool, and no conversations."""
     for path in files_of_results(folder):
-        if holds_conversations(path):
+        if begins_like_conversations(path):
             return False
         if results_format_of(path) is not None:
             return True
@@ -84,7 +84,7 @@ def _holds_results(folder: Path) -> bool:
 def _holds_tables(folder: Path) -> bool:
     """Whether a folder holds files that are tables by their names, and no others that could be read."""
     files = list(files_of_results(folder))
-    return bool(files) and all(path.suffix in (".csv", ".tsv", ".parquet") for path in files)
+    return bool(files) and all(path.suffix in TABLES for path in files)
 
 
 def _opened(path: str) -> Any:
@@ -120,7 +120,7 @@ def _tried(read: Callable[[], Any]) -> tuple[str, str]:
     trials, unscored, errored = (int(outcomes[part].values.sum()) for part in ("trials", "unscored", "errored"))
     crashed = f" ({plural(errored, 'agent error')})" if errored else ""
     agents = [str(label) for label in outcomes["agent"].values]
-    named = f" ({', '.join(agents[:5])}{', …' if len(agents) > 5 else ''})"
+    named = f" ({first_few(agents, 5, rest=ELLIPSIS)})"
     right = f"{int(outcomes['successes'].values.sum()):,} right"
     text = (
         f"{plural(len(agents), 'agent')}{named}, {plural(outcomes.sizes['task'], 'task')}, "

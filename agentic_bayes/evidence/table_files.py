@@ -35,7 +35,10 @@ _NO_TEXT = {
     b"\x89PNG": "a picture, not a table",
     b"SQLite format 3": "a SQLite database, not a table; read it with pandas.read_sql(query, connection)",
     b"ARROW1": "an Arrow file; read it with pandas.read_feather(path)",
-    b"\x80": "a pickle of Python; if you trust it, read it with pandas.read_pickle(path)",
+    **{
+        bytes((0x80, protocol)): "a pickle of Python; if you trust it, read it with pandas.read_pickle(path)"
+        for protocol in range(2, 6)
+    },
     b"\x28\xb5\x2f\xfd": "packed by zstd; read it with pandas.read_csv(path, compression='zstd')",
     b"BZh": "packed by bzip2; read it with pandas.read_csv(path, compression='bz2')",
     b"\xfd7zXZ": "packed by xz; read it with pandas.read_csv(path, compression='xz')",

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BufferedReader, BytesIO, RawIOBase
+from itertools import islice
 from typing import Any, Literal, cast, get_args
 
 from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
-from agentic_bayes.formatting import first_few, plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, plural
 from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
@@ -36,7 +37,7 @@ TELL_TASKS = (
     "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
 )
 SEVERAL_MODELS = (
-    "no agent is named, so {} is one with several models ({}); if each model is an agent: "
+    "no record names its agent, so {} counts as one agent with several models ({}); if each model is an agent: "
     "fields={{'agent': 'metadata.model'}} (--fields agent=metadata.model)"
 )
 ANY_FIELD = {"task": "task"}
@@ -71,13 +72,14 @@ class Doubts:
             self._found["", TELL_TASKS.format(untold)] = [""]
         if continued := index.continued:
             self._found["", CONTINUED.format(continued, len(index))] = [""]
-        for agent in {source.origin.agent for source in sources if source.origin.given_agent is None}:
+        unnamed = [source for source in sources if source.origin.given_agent is None]
+        for agent in dict.fromkeys(source.origin.agent for source in unnamed):
             if len(models := sorted(index.models[agent])) > 1:
-                listed = ", ".join(map(short, models[:SHOWN])) + (", …" if len(models) > SHOWN else "")
+                listed = first_few(list(map(short, models)), SHOWN, rest=ELLIPSIS)
                 self._found["", SEVERAL_MODELS.format(short(agent), listed)] = [""]
         for one, other in index.copies():
             self._found[other, f"has the same content as {one}, and both count: leave one out if it is a copy"] = [""]
-        own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
+        own = {source.name: source.origin.own_agent for source in unnamed}
         alone = [source for source, agent in index.alone() if agent == own.get(source)]
         if (said := runs_apart(alone)) is None:
             return []
@@ -307,24 +309,20 @@ def records_of(
     source: Source, index: TaskIndex | None, doubts: Doubts | None = None, *, skip: bool = False
 ) -> Iterator[ConversationOrProblems]:
     """The records of one source; `skip` also reads a session without its last line if that is cut off."""
-    read, bad = 0, list[tuple[Problem, ...]]()
-    for record in _records(source, index, doubts):
-        if isinstance(record, Conversation):
-            read += 1
-        elif skip and not read and not source.once and len(bad) < 2:
-            bad.append(record)
-            continue
-        yield record
-    torn = bad[0][0] if len(bad) == 1 and not read and len(bad[0]) == 1 else None
-    if torn is None or not (whole := _before(torn, source)):
-        yield from bad
-        return
-    yield (replace(torn, message=torn.message.removesuffix(REST_LOST)),)
-    yield from _records(source, index, doubts, whole=whole, torn=f"the log breaks off in {torn.where}")
+    records = _records(source, index, doubts)
+    start = list(islice(records, 2)) if skip and not source.once else []
+    if len(start) == 1 and not isinstance(start[0], Conversation) and len(start[0]) == 1:
+        (torn,) = start[0]
+        if whole := _before(torn, source):
+            yield (replace(torn, message=torn.message.removesuffix(REST_LOST)),)
+            yield from _records(source, index, doubts, whole=whole, torn=f"the log breaks off in {torn.where}")
+            return
+    yield from start
+    yield from records
 
 
 def _before(torn: Problem, source: Source) -> bytes:
-    """What stands in a file before its last line, if that is this problem's and is no JSON; else nothing."""
+    """The lines before a file's last one, if this problem is about the last line and that is not JSON; else nothing."""
     number = torn.where.removeprefix("line ")
     if torn.source != source.name or not number.isdecimal():
         return b""

@@ -13,17 +13,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     "task": (
         *("task", "task_id", "case", "case_id", "test_case", "test", "test_id", "test_name", "scenario"),
-        *(
-            "question_id",
-            "problem_id",
-            "instance_id",
-            "example_id",
-            "sample_id",
-            "item_id",
-            "doc_id",
-            "prompt_id",
-            "datasource_item_id",
-        ),
+        *("question_id", "problem_id", "instance_id", "example_id", "sample_id", "item_id", "doc_id", "prompt_id"),
         *("datasource_item_id", "problem", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
     ),
     "trial": (

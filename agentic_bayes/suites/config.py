@@ -173,15 +173,15 @@ def suites_in(folder: str | os.PathLike[str]) -> list[str]:
     return found
 
 
-def conversations_beside(suite: Suite) -> tuple[list[str], list[str]]:
-    """Files in a suite's folder with conversations, and those with other JSON; its own files are neither."""
-    kept = (suite.folder / suite.config.output.dir, suite.folder / suite.config.cache.dir)
-    found: tuple[list[str], list[str]] = [], []
-    for name in files_in(suite.folder):
+def conversations_beside(folder: str, suites: Sequence[Suite]) -> tuple[list[str], list[str]]:
+    """Files in a folder of suites with conversations, and those with other JSON; what the suites write is neither."""
+    own = [suite.folder / place for suite in suites for place in (suite.config.output.dir, suite.config.cache.dir)]
+    conversations, others = list[str](), list[str]()
+    for name in files_in(folder):
         file = Path(name)
-        if file.name != SCHEMA_FILE and not any(file.is_relative_to(folder) for folder in kept):
-            found[not holds_conversations(name)].append(name)
-    return found
+        if file.name != SCHEMA_FILE and not any(file.is_relative_to(place) for place in own):
+            (conversations if holds_conversations(name) else others).append(name)
+    return conversations, others
 
 
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:

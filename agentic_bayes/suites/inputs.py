@@ -17,6 +17,7 @@ from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.results.detection import results_format_of
+from agentic_bayes.formatting import first_few
 from agentic_bayes.outcomes.coordinates import METADATA, column_name
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -75,7 +76,7 @@ def open_input(
         return Evidence.read(source) if whole else EvidenceFile(source)
     if not _TABLE_ONLY & (columns or {}).keys() and results_format_of(source) is not None:
         return _tool_results(source, results)
-    if holds_conversations(source):
+    if begins_like_conversations(source):
         raise InvalidArgument(
             f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
         )
@@ -88,7 +89,7 @@ def _tool_results(source: Path, options: Mapping[str, Any] | None) -> ToolResult
     return read_results(source, **(options or {}))
 
 
-def holds_conversations(path: str | Path) -> bool:
+def begins_like_conversations(path: str | Path) -> bool:
     """Whether a file begins like conversations do."""
     with open(path, "rb") as stream:
         start = stream.peek(START)[:START].removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -101,7 +102,7 @@ def holds_conversations(path: str | Path) -> bool:
 
 def check_not_conversations(path: Path, option: str) -> None:
     """Refuse to overwrite a file of conversations."""
-    if path.exists() and holds_conversations(path):
+    if path.exists() and begins_like_conversations(path):
         raise InvalidArgument(f"{option} would overwrite the conversations in {path}")
 
 
@@ -310,6 +311,6 @@ def _warn_of_unlike_tasks(old: str | Path, new: str | Path) -> None:
 
     if not (unlike := unlike_tasks(runs[0], runs[1])):
         return
-    named = ", ".join(unlike[:SHOWN]) + (f" and {len(unlike) - SHOWN:,} more" if len(unlike) > SHOWN else "")
+    named = first_few(unlike, SHOWN)
     what = "input, expectations, graders or pass threshold"
     warnings.warn(f"{what} differ between the runs in {named}", DoubtfulRecords, stacklevel=3)

@@ -16,7 +16,7 @@ import anyio
 
 from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidArgument, UnknownName
 from agentic_bayes.executors import ExecutorChoice, check_executor
-from agentic_bayes.formatting import Metric, plural
+from agentic_bayes.formatting import Metric, first_few, plural
 from agentic_bayes.records.wire.characters import NOT_TEXT
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
@@ -196,8 +196,7 @@ def check_groups(tasks: Sequence[TaskConfig], by: str | None) -> None:
         return
     missing = [task.id for task in tasks if task.metadata.get(by) in (None, "")]
     if missing:
-        more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-        named = f"{'task' if len(missing) == 1 else 'tasks'} {', '.join(missing[:SHOWN])}{more}"
+        named = f"{'task' if len(missing) == 1 else 'tasks'} {first_few(missing, SHOWN)}"
         raise InvalidArgument(
             f"{named} {'has' if len(missing) == 1 else 'have'} no {by} in their metadata, to group by"
         )

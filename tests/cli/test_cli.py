@@ -11,7 +11,6 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 from xml.etree import ElementTree
 
@@ -337,8 +336,7 @@ def test_a_full_disk_stops_the_run_with_one_message(run, table, monkeypatch):
     assert (done.code, done.err) == (1, "stopped: j.xml: No space left on device\n")
     monkeypatch.setattr("agentic_bayes.cli.estimate.show", full)
     done = run("estimate", table, *FAST)
-    where = f"standard output, or {gettempdir()} for temporary files"
-    assert (done.code, done.err) == (1, f"stopped: {where}: No space left on device\n")
+    assert (done.code, done.err) == (1, "stopped: standard output or a temporary file: No space left on device\n")
 
 
 def test_evidence_never_replaces_conversations(run, files):
@@ -1482,6 +1480,8 @@ def test_a_folder_with_a_suite_and_conversations_is_checked_as_both(run, suite, 
     assert "valid: 6 conversations" in done.out
     found = json.loads(run("validate", tmp_path, "--to", "json").out)
     assert (found["suites"][0]["tasks"], found["conversations"]["agents"]) == (3, {"v1": 3, "v2": 3})
+    Path("later.yaml").write_text(f"{suite.read_text()}\noutput: {{dir: elsewhere}}\n")
+    assert "manifest.json" not in run("validate", tmp_path).out
     Path("bad.jsonl").write_text('{"session_id": "a"}\n')
     done = run("validate", tmp_path)
     assert (done.code, "bad.jsonl, line 1" in done.err) == (2, True)

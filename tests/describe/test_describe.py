@@ -162,6 +162,12 @@ def test_a_folder_of_tables_is_told_how_to_become_one(run):
     for line in re.search(r"as agents: (paths = .*); (pandas\..*)", err).groups():
         exec(line, names)
     assert ab.outcomes_from_table("all.csv")["trials"].values.tolist() == [[1, 1], [1, 1]]
+    Path("runs/v1.csv").unlink()
+    assert (
+        run("agentic-bayes describe runs")[2]
+        .rstrip()
+        .endswith("describe runs/v2.csv says what it holds and how to read it")
+    )
 
 
 def test_evidence_a_saved_estimate_and_a_suite_are_known(run):

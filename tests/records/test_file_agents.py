@@ -134,7 +134,7 @@ def test_several_models_of_an_agent_that_no_record_names_are_doubtful(tmp_path):
     path = tmp_path / "log.jsonl"
     lines = [json.dumps({"task_id": "t", "model": model, "messages": TURNS, "error": "null"}) for model in ("m1", "m2")]
     path.write_text("\n".join(lines), "utf-8")
-    with pytest.warns(DoubtfulRecords, match=r"'log' is one with several models \('m1', 'm2'\)"):
+    with pytest.warns(DoubtfulRecords, match=r"'log' counts as one agent with several models \('m1', 'm2'\)"):
         ab.read_conversations(path)
     found = list(ab.read_conversations(path, fields={"agent": "metadata.model"}))
     assert [(one.assistant_id, one.conversation[0].error) for one in found] == [("m1", None), ("m2", None)]

@@ -112,6 +112,8 @@ def test_bad_records_are_left_out_on_request_and_counted(file):
         found = read_conversations(path, on_error="skip")
     assert len(list(found)) == 2
     assert found.left_out.records == 2
+    with pytest.warns(DoubtfulRecords, match=r"3 of 4 records .* line 1: .* line 2: .* line 3: "):
+        read_conversations(file("{bad", "{worse", "{worst", CHATS[0]), format="openai", on_error="skip")
 
 
 def test_a_file_that_breaks_off_or_holds_nothing_readable_is_refused_anyway(file):

@@ -14,7 +14,7 @@ from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
-from agentic_bayes.suites.inputs import holds_conversations, open_input, read_outcomes
+from agentic_bayes.suites.inputs import begins_like_conversations, open_input, read_outcomes
 
 TABLE = "agent,task,correct\nv1,a,1\nv1,a,0\nv2,b,1\n"
 
@@ -106,7 +106,7 @@ def test_conversations_are_not_outcomes_yet(tmp_path, conversations, form):
     write_conversations(conversations, path)
     if form == "indented":
         path.write_text(json.dumps(json.loads(path.read_text()), indent=2))
-    assert holds_conversations(path)
+    assert begins_like_conversations(path)
     with pytest.raises(InvalidArgument, match=rf"holds conversations: assess them first .*assess {path.name} -o"):
         open_input(path)
 
@@ -119,7 +119,7 @@ def test_other_files_hold_no_conversations(tmp_path, evidence, table):
     (tmp_path / "array.json").write_text("[]")
     (tmp_path / "deep.json").write_text("[" * 50_000)
     for path in (table, *tmp_path.glob("*.json*")):
-        assert not holds_conversations(path)
+        assert not begins_like_conversations(path)
 
 
 # What cannot be opened

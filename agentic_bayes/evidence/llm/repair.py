@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.llm.store import COLUMNS, Store, integrity_faults, to_score
+from agentic_bayes.whole_files import unwritable
 
 _SMALLEST_ROW = 32  # bytes; what a file can hold at most
 _READ = COLUMNS.replace("grade", "CAST(grade AS BLOB)")  # a text that is damaged cannot be read as text
@@ -65,10 +65,10 @@ def repair_store(path: str | os.PathLike[str]) -> tuple[StoreCheck, str]:
         try:
             with Store(fresh) as store:
                 store.insert(row for row in map(_valid, _rows(database)) if row is not None)
-        except (sqlite3.Error, InvalidArgument) as error:  # most likely a full disk
+        except (sqlite3.Error, InvalidArgument) as error:
             for end in ("", "-wal", "-shm"):
                 Path(f"{fresh}{end}").unlink(missing_ok=True)
-            raise OSError(errno.EIO, f"cannot be written: {error.__cause__ or error}", fresh) from error
+            raise unwritable(fresh, error) from error
     for end in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.replace(f"{os.fspath(path)}{end}", f"{damaged}{end}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import socket
@@ -21,6 +20,7 @@ from agentic_bayes.checks import check_path, check_replaceable
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import short
+from agentic_bayes.whole_files import unwritable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -425,8 +425,8 @@ class Store:
                 with self._transaction():
                     (count,) = self._db.execute(f"SELECT count(grade) FROM calls {where}", values).fetchone()
                     self._db.execute(f"DELETE FROM calls {where}", values)
-            except sqlite3.Error as error:  # most likely a full disk
-                raise OSError(errno.EIO, f"cannot be written: {error}", self.path) from error
+            except sqlite3.Error as error:
+                raise unwritable(self.path, error) from error
             with suppress(sqlite3.OperationalError):  # another process is reading: the space is freed some other time
                 self._db.execute("VACUUM")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -129,10 +129,8 @@ def _dates(run: Sequence[Token], year: str) -> list[Token]:
             return []
         month = own[-1] if month_first else own[0]
         date = f"{year}-{MONTHS[run[month].text]:02}-{int(run[day].text):02}"
-        negated, opens = (
-            (run[day].negated or run[month].negated),
-            (run[day].opens or (abs(day - month) == 1 and run[month].opens)),
-        )
+        negated = run[day].negated or run[month].negated
+        opens = run[day].opens or (abs(day - month) == 1 and run[month].opens)
         dates[day] = Token("code", date, negated=negated, opens=opens)
     return [
         dates.get(i, token) for i, token in enumerate(run) if token.kind != "code" and token.text not in ("of", "de")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.hedging import SHORT, Reading, names
-from agentic_bayes.evidence.reference.vocabulary import COPULAS, CUES, INTERJECTIONS, LEADS, STOP_WORDS
+from agentic_bayes.evidence.reference.vocabulary import COPULAS, INTERJECTIONS, LEADS, STOP_WORDS
 
 _ATTEMPT = "(?:guess|answer|draft|version|attempt|thought|choice|idea|option|estimate|reply)"
 _EARLIER = re.compile(
@@ -19,7 +19,7 @@ _EARLIER = re.compile(
     r"|was (?:also )?(?:considered|discussed|mentioned|rejected|dropped|proposed|shortlisted|a candidate)"
     r"|(?:was|is) (?:closed|full|unavailable|sold out)|you (?:asked|mentioned|wrote)"
     r"|(?:was|were|been) (?:told|promised|quoted)|expected|assumed|hoped for|insists?|before (?:the|that|it))\b"
-    r"|^\W*(?:was|old|previous)\b"
+    r"|^(?! (?-i:was)\b)\W*(?:was|old|previous)\b"  # (was Paris), but not: Dubliners (1914) was by James Joyce
     r"|\b(?:everyone|everybody|people|many|most|some|others|you(?= said| expect))(?: \w+){0,2} "
     r"(?:think|say|said|expect|assume|guess|pick|believe|answer|name|suggest|claim)(?:s|es|ed)?\b",
     re.IGNORECASE,
@@ -45,11 +45,9 @@ _BREAK = re.compile(
     r"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
     rf"|,\s(?=(?i:{_ASIDE}|{_TIMES})\b)|\s[-\u2013\u2014]\s"
 )
-# a beginning that may be the whole answer
-_SHORT_BEGINNING = re.compile(
-    r"\W{0,8}[^\s.,;:!?()]{1,40}(?: [^\s.,;:!?()]{1,40}){0,4}"
-    rf"(?:[.;\u2026(]|\s[(\[\u2013\u2014-]|,\s{_ASIDE}\b)"
-)
+# signs after a short answer; a line of its own may be a title or the head of a table
+_ENDS_HEAD = tuple(".;,\u2026([-\u2013\u2014")
+_NO_ANSWERS = STOP_WORDS | LEADS | INTERJECTIONS
 _FEW = 3  # parts with other figures; in more, each probably means something else
 _NEAR = 2  # parts between what an answer said before and what it says now
 _SURE = r"(?:sure|certain|positive|clear)"
@@ -63,20 +61,6 @@ _UNSURE = re.compile(
     r"(?!,? (?:but|however|though)\b)"
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
-)
-_UNSURE_CUES = (
-    "sure",
-    "certain",
-    "positive",
-    "clear",
-    "know",
-    "idea",
-    "say",
-    "tell",
-    "guess",
-    "clue",
-    "decided",
-    "announced",
 )
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
 _SAID_BEFORE = "The answer names the reference only as what it was, or what was said before; it says: {}."
@@ -94,8 +78,7 @@ class _Part(NamedTuple):
 
 def unsure(answer: str) -> bool:
     """Whether an answer says that it does not know, without a "but"."""
-    lower = answer.replace("\u2019", "'").lower()
-    return any(cue in lower for cue in _UNSURE_CUES) and bool(_UNSURE.search(lower))
+    return bool(_UNSURE.search(answer.replace("\u2019", "'").lower()))
 
 
 def set_aside(
@@ -113,10 +96,6 @@ def set_aside(
     """
     if _EARLIER.search(reference):
         return ""
-    lower = answer.lower()
-    depends = ("depends" in lower or "otherwise" in lower) and bool(_DEPENDS.search(answer))
-    if not depends and not any(cue in lower for cue in CUES) and not _SHORT_BEGINNING.match(answer):
-        return ""
     plain = not named and len(reading(reference)) == len(wanted) and all(token.kind == "word" for token in wanted)
     parts = list(_parts(answer, wanted, known, reading, named, plain=plain))
     given = [i for i, part in enumerate(parts) if part.gives]
@@ -126,7 +105,7 @@ def set_aside(
         return "The answer says that the reference is wrong."
     if not any(part.other for part in parts):
         return ""
-    if depends:
+    if _DEPENDS.search(answer):
         return "The answer says that it depends."
     asking = {i for i, part in enumerate(parts) if _asks_back(part)}
     asking |= {i - back for i in asking for back in (1, 2) if i >= back}
@@ -161,10 +140,11 @@ def _stands_instead(
     if near and early.issuperset(given) and (named or len(others) <= _FEW):
         return near[0]
     now = [i for i in others if _NOW.search(parts[i].text)]
-    if now and all(_was(parts[i], wanted) for i in given):
+    if now and all(_was(parts[i], wanted, known) for i in given):
         return now[0]
     alone = _is_head(parts[0], wanted, known, named) and all(_is_incidental(parts[i], wanted) for i in given)
-    return 0 if alone else None
+    goes_on = parts[0].end in ("(", "[") and list(given) != [1]  # "Dubliners (1914) is by James Joyce"
+    return 0 if alone and not goes_on else None
 
 
 def _asks_back(part: _Part) -> bool:
@@ -203,7 +183,7 @@ def _is_other(
     if token.negated or token.key in known:
         return False
     if named and token.kind == "word":
-        return token.text in named and token.text not in STOP_WORDS | INTERJECTIONS | LEADS
+        return token.text in named and token.text not in _NO_ANSWERS
     return token.kind != "word" and any(
         token.kind == one.kind and bool(token.units) == bool(one.units) and token.fits(one) for one in wanted
     )
@@ -211,7 +191,7 @@ def _is_other(
 
 def _is_short(read: Sequence[Token], wanted: Sequence[Token], known: Collection[tuple[str, str]]) -> bool:
     """Whether there are no more words than in the reference, all new, next to those that introduce an answer."""
-    words = [token for token in read if token.text not in STOP_WORDS | LEADS | INTERJECTIONS]
+    words = [token for token in read if token.text not in _NO_ANSWERS]
     new = all(token.kind == "word" and not token.negated and token.key not in known for token in words)
     return 0 < len(words) <= len(wanted) and new
 
@@ -235,18 +215,18 @@ def _concludes(
     return bool(read) and _is_other(read[0], wanted, known, names(part.text) if named else ())
 
 
-def _was(part: _Part, wanted: Sequence[Token]) -> bool:
-    """Whether the reference stands directly after a verb in the past."""
+def _was(part: _Part, wanted: Sequence[Token], known: Collection[tuple[str, str]]) -> bool:
+    """Whether the reference stands directly after a verb in the past, in which nobody asked."""
     sought = {token.key for token in wanted}
     return any(
-        token.key in sought and i and part.read[i - 1].text in ("was", "were", "had")
-        for i, token in enumerate(part.read)
+        token.key in sought and verb.text in ("was", "were", "had") and verb.key not in known
+        for verb, token in itertools.pairwise(part.read)
     )
 
 
 def _is_head(part: _Part, wanted: Sequence[Token], known: Collection[tuple[str, str]], named: Collection[str]) -> bool:
     """Whether a part is nothing but another answer."""
-    if not 0 < len(part.read) <= SHORT or part.gives or part.end[:1] in ("?", "!") or ":" in part.text:
+    if not 0 < len(part.read) <= SHORT or part.gives or not part.end.startswith(_ENDS_HEAD) or ":" in part.text:
         return False
     capitals = names(part.text) if named else frozenset()
     return all(_is_other(token, wanted, known, capitals) for token in part.read)

@@ -49,6 +49,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
     YES_WORDS,
 )
 from agentic_bayes.evidence.score import NO_REFERENCE, FailureKind, Score, Unscored, flawed, named_kinds
+from agentic_bayes.formatting import cut_text, first_few
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["ReferenceJudge"]
@@ -181,7 +182,7 @@ class ReferenceJudge:
                 answered = with_months(terms.read(plain))
             answered = with_denials(answered)
         score = (
-            _by_polarity(expected, answered, asked, unsure=unsure(answer))
+            _by_polarity(expected, answered, asked, is_unsure=unsure(answer))
             or _by_commitment(expected, reference, answer, read, asked, terms)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
@@ -226,7 +227,7 @@ def _opening(text: Sequence[Token]) -> bool | None:
 
 
 def _by_polarity(
-    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], *, unsure: bool
+    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], *, is_unsure: bool
 ) -> Score | None:
     wanted = _opening(expected)
     if wanted is None:
@@ -237,7 +238,7 @@ def _by_polarity(
     if stated is None and (bare or len(committed) < len(answered)):
         stated = _stated(without_doubts(committed))
     word = "yes" if wanted else "no"
-    if unsure:
+    if is_unsure:
         return _lost(f"The reference says {word}, the answer that it does not know.", "no clear answer")
     if stated is None and len(committed) < len(answered):
         return _lost(f"The reference says {word}, the answer both yes and no.", "no clear answer")
@@ -419,5 +420,4 @@ def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: 
 
 
 def _listed(names: Iterable[str]) -> str:
-    shown = [name if len(name) <= 40 else f"{name[:39]}…" for name in names]
-    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
+    return first_few([cut_text(name, 40) for name in names], 8)

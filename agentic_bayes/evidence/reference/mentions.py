@@ -83,12 +83,11 @@ def taken_back(
     topic = frozenset() if any(token.negated for token in asked) else {token.key for token in asked}
     around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
     doubted = _doubted(answered, sorted(around), sought, topic)
-    state = (
-        len(expected) == 1 and not named and _STATE.fullmatch(expected[0].text) and context.isdisjoint(("will", "be"))
-    )
+    state = len(expected) == 1 and not named and bool(_STATE.fullmatch(expected[0].text))
+    state = state and context.isdisjoint(("will", "be"))
     if context.isdisjoint(LIMITS) and has_date(expected):
         doubted.update(place for place in places if _is_in_range(answered, place))
-    doubted.update(place for place in places if _is_possible(answered, place, sought, state=bool(state)))
+    doubted.update(place for place in places if _is_possible(answered, place, sought, state=state))
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return _NOT_GIVEN
     if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):

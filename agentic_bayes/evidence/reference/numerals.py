@@ -19,6 +19,19 @@ _SHORT_DATE = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d\d)", re.ASCII)
 _COMPACT_DATE = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)", re.ASCII)
 _FIRST_CENTURY_END = 69  # two digits of a year up to this one belong to this century
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
+_A_HALF = re.compile(r"\bhalf an? (?=[a-z])(?!dozen)", re.ASCII)
+_AND_A_HALF = re.compile(r"\b(an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4}) and a half\b", re.ASCII)
+_A_UNIT_AND_A_HALF = re.compile(r"\b(?:an?|one) (\w+) and a half\b", re.ASCII)
+_PART_OF_A = re.compile(r"\b(quarters?|thirds?) of an? (?=[a-z])", re.ASCII)
+_HALF_PAST = re.compile(
+    r"\bhalf past (one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2})\b", re.ASCII
+)
+_DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six|\d)) dozen\b", re.ASCII)
+_A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)", re.ASCII)
+_POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
+_CLOCK = re.compile(r"(?<![\w.,:])([01]?\d|2[0-3])(?:h([0-5]\d)\b|(?:[.:]([0-5]\d))? uhr\b)", re.ASCII)
+_HOUR = re.compile(r"h(?<=\dh)\d", re.ASCII)  # 14h30; quick to look for
+_POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.ASCII)
 
 
 def plain_number(text: str) -> str:
@@ -87,21 +100,6 @@ def read_short_date(text: str) -> str | None:
     if match[2] == "-" and read_date(f"20{text}"):  # perhaps the year is first
         return None
     return read_date(f"{match[1]}/{match[3]}/{20 if int(match[4]) <= _FIRST_CENTURY_END else 19}{match[4]}")
-
-
-_A_HALF = re.compile(r"\bhalf an? (?=[a-z])(?!dozen)", re.ASCII)
-_AND_A_HALF = re.compile(r"\b(an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4}) and a half\b", re.ASCII)
-_A_UNIT_AND_A_HALF = re.compile(r"\b(?:an?|one) (\w+) and a half\b", re.ASCII)
-_PART_OF_A = re.compile(r"\b(quarters?|thirds?) of an? (?=[a-z])", re.ASCII)
-_HALF_PAST = re.compile(
-    r"\bhalf past (one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2})\b", re.ASCII
-)
-_DOZEN = re.compile(r"\b(?:(half) a|an?|one|(two|three|four|five|six|\d)) dozen\b", re.ASCII)
-_A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)", re.ASCII)
-_POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
-_CLOCK = re.compile(r"(?<![\w.,:])([01]?\d|2[0-3])(?:h([0-5]\d)\b|(?:[.:]([0-5]\d))? uhr\b)", re.ASCII)
-_HOUR = re.compile(r"h(?<=\dh)\d", re.ASCII)  # 14h30; quick to look for
-_POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.ASCII)
 
 
 def with_figures(text: str) -> str:

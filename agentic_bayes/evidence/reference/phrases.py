@@ -39,7 +39,7 @@ BULLET = re.compile(_BULLET, re.MULTILINE)
 INLINE_BULLET = re.compile(r"(?<=\S)[ \t]+(?=\(?(?:\d|[A-Da-d])[.)][ \t])")
 _MAYBE = r"(?:maybe|perhaps|possibly|(?:could|might|may)(?: \w+){0,3} be)"
 _SEPARATOR = re.compile(r"\s?[/|]\s?")
-FOREIGN = (
+_FOREIGN = (
     _phrase("oder ou oppure \u0438\u043b\u0438 eller", r"\b(?:oder|ou|oppure|\u0438\u043b\u0438|eller)\b", "or"),
     Phrase((" o ",), re.compile(r"(?<=\w) o (?=[A-Z])"), " or "),
     _phrase(
@@ -58,7 +58,7 @@ SERIES = Phrase(  # X, Y and Z
     lambda found: _COMMAS.sub(" or ", found[0]),
 )
 LISTS = (
-    *FOREIGN,
+    *_FOREIGN,
     _phrase("or", r"\b(\d{4}-\d\d-)(\d\d) or (?=\d\d\b(?!-))", r"\1\2 or \1"),
     Phrase((":",), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
     Phrase((), BULLET, ""),

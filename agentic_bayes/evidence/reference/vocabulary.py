@@ -71,15 +71,15 @@ SCALES = {unit: (measure, Fraction(size)) for measure, sizes in _SCALES for unit
 PERCENTAGES = (
     "%",
     "per ?cent",
-    "share",
+    r"\bshares?\b",
     r"\brate",
     "proportion",
     "discount",
-    "interest",
+    r"\binterest\b",
     "chance",
     "probab",
     r"\btax",
-    "tip",
+    r"\btips?\b",
 )
 
 # Written before a number without a space ("USD36").
@@ -246,20 +246,6 @@ ANSWERS = _set_of("answer solution case choice option")
 LIMITS = _set_of(
     "least most minimum maximum max min limit over under above below can may must need allow allowed require required",
     "up deadline late latest early earliest before after more less fewer than old start range until by",
-)
-
-# An answer without all of these says nothing of what was before, or is said by others.
-CUES = tuple(
-    cue.replace("_", " ")
-    for cue in _words(
-        "initial origin previous formerly earlier at_first used_to draft guess answer version attempt thought",
-        "choice idea option estimate reply runner favo candidate consider discussed mentioned rejected",
-        "dropped proposed shortlist told promised quoted expect assume hoped insist before final correct",
-        "in_the_end eventually now today current these_days at_present at_the_moment left resigned retired",
-        "stepped withdrew lost died moved_on think say said pick believe name suggest claim wrong though",
-        "which mistaken erroneous false first closed full unavailable sold asked wrote choose select so_you",
-        "then later (was (old (prev",
-    )
 )
 
 # What takes back what was said before, what opposes it, and what may stand before the new answer.

@@ -23,6 +23,16 @@ _ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".xml")
 _WHOLE = (".json", ".xml")  # read to the end if no tool is known by the beginning, as they may be broken
 _WAYS = 'agent="NAME", or by folder, agent="{parent}" (--fields agent={parent})'
 _SHOWN = 5
+TABLES = (".csv", ".tsv", ".parquet")
+_JOINED = (
+    (
+        ".csv",
+        "with the files' names as agents",
+        "pandas.concat([pandas.read_csv(path).assign(agent=path.stem) for path in paths])",
+    ),
+    (".json", "if each file is a row", "pandas.DataFrame([json.loads(path.read_text()) for path in paths])"),
+)
+"""Endings of files of which several become one table, how, and the line of pandas that does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +93,20 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
     there = f"it holds {_names(folder, others)}" if others else f"no file in it ends in {', '.join(_ENDINGS)}"
     return (
         f"must be a file, is a folder without results of a supported tool ({known}); {there}. For "
-        f"conversations, use read_conversations or assess; for a table, give the file itself{_joined(folder, others)}"
+        "conversations, use read_conversations or assess; for a table, give the file itself"
+        f"{_as_one_table(folder, others)}"
     )
 
 
-def _joined(folder: Path, others: Sequence[Path]) -> str:
-    """How pandas makes one table of several files."""
+def _as_one_table(folder: Path, others: Sequence[Path]) -> str:
+    """How pandas makes one table of several files; without several, the command that describes them."""
     endings = Counter(path.suffix for path in others)
-    if endings[".csv"] > 1:
-        rows = "pandas.concat([pandas.read_csv(path).assign(agent=path.stem) for path in paths])"
-    elif endings[".json"] > 1:
-        rows = "pandas.DataFrame([json.loads(path.read_text()) for path in paths])"
-    else:
-        return f". agentic-bayes describe {folder} says what it holds and how to read it"
-    ending = ".csv" if endings[".csv"] > 1 else ".json"
-    paths = f"paths = sorted(pathlib.Path({str(folder)!r}).rglob('*{ending}'))"
-    what = ", with the files' names as agents" if ending == ".csv" else ", if each file is a row"
-    return f"; to make one table of them{what}: {paths}; {rows}.to_csv('all.csv', index=False)"
+    for ending, what, rows in _JOINED:
+        if endings[ending] > 1:
+            paths = f"paths = sorted(pathlib.Path({str(folder)!r}).rglob('*{ending}'))"
+            return f"; to make one table of them, {what}: {paths}; {rows}.to_csv('all.csv', index=False)"
+    described = next((path for path in others if path.suffix in TABLES), folder)
+    return f". agentic-bayes describe {described} says what it holds and how to read it"
 
 
 def _names(folder: Path, paths: Sequence[Path]) -> str:

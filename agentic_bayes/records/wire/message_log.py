@@ -383,7 +383,8 @@ def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None
     given = {field_path((*place.path, key)): place.rating(key) for key in keys for place in places if key in place}
     known = {name: value for name, value in given.items() if value is not None}
     if len(set(known.values())) > 1:
-        return chosen_score(known, options).value, chosen_score(known, options).reason
+        chosen = chosen_score(known, options)
+        return chosen.value, chosen.reason
     name, value = next(iter(known.items()), ("", None))
     if value is None or isinstance(value, bool):
         return None if value is None else float(value), None

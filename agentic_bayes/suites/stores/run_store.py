@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sqlite3
@@ -18,6 +17,7 @@ from agentic_bayes.errors import DamagedRun, InvalidArgument
 from agentic_bayes.records.base import short
 from agentic_bayes.suites.stores.run_index import FILE
 from agentic_bayes.suites.trial import TrialResult
+from agentic_bayes.whole_files import unwritable
 
 LOCK = "lock.sqlite"
 _APPLICATION_ID = 0x41427275  # tells our files from other SQLite files
@@ -132,8 +132,8 @@ class RunStore:
     def _write(self, statement: str, values: Sequence[Any]) -> None:
         try:
             self._db.execute(statement, values)
-        except sqlite3.Error as error:  # most likely a full disk
-            raise OSError(errno.EIO, f"cannot be written: {error}", str(self.path)) from error
+        except sqlite3.Error as error:
+            raise unwritable(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; nothing is lost without it."""
@@ -173,4 +173,4 @@ def _make(path: Path) -> None:
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise OSError(errno.EIO, f"cannot be created: {error}", str(path)) from error
+        raise unwritable(path, error, "created") from error

@@ -130,7 +130,7 @@ def test_a_task_that_asks_different_things_is_doubtful():
         ('<testsuite name="s" tests="5"><testcase name="a"/></testsuite>', "had 5 tests, and 1 are in the file"),
         (
             '<testsuite name="s"><testcase name="a" file="x"/><testcase name="a" file="y"/></testsuite>',
-            "test 'a' stands in 'x' and 'y' and counts as one task",
+            "test 'a' is in 'x' and 'y' and counts as one task",
         ),
     ],
 )

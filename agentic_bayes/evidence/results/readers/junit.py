@@ -85,16 +85,16 @@ def _doubts(root: ElementTree.Element) -> Iterator[str]:
     """What may be wrong with the file: cases that are missing, and different tests that share a name."""
     homes: dict[tuple[str | None, str | None], set[str]] = {}
     for suite in root.iter("testsuite"):
-        cases = suite.findall("testcase")
-        if cases and len(cases) < int(count if (count := suite.get("tests", "")).isdecimal() else 0):
-            yield f"suite {suite.get('name')!r} had {count} tests, and {len(cases)} are in the file"
-        for case in cases:
+        cases, count = len(list(suite.iter("testcase"))), suite.get("tests", "")
+        if cases and count.isdecimal() and cases < int(count):
+            yield f"suite {suite.get('name')!r} had {count} tests, and {cases} are in the file"
+        for case in suite.findall("testcase"):
             home = case.get("file") or suite.get("file") or suite.get("name") or ""
             homes.setdefault((case.get("classname"), case.get("name")), set()).add(home)
     for (_, name), found in homes.items():
         if len(found) > 1:
             yield (
-                f"test {name!r} stands in {' and '.join(map(repr, sorted(found)[:3]))} and counts as one task; if "
+                f"test {name!r} is in {' and '.join(map(repr, sorted(found)[:3]))} and counts as one task; if "
                 "these are different tests, give them class names that tell them apart"
             )
             return

@@ -42,6 +42,7 @@ OF_THE_CALLER = frozenset({"computer_call", "local_shell_call", "shell_call", "a
 # members of a message with thoughts; some services give several of them with the same text
 REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
 RESULTS = ("output", "outputs", "results")
+_USER = re.compile("user([_ -]?proxy)?(_agent)?|human|admin", re.IGNORECASE)
 # a choice has at least one of these
 OF_A_CHOICE = frozenset({"message", "delta", "finish_reason"})
 # fields of a call that are not arguments
@@ -194,9 +195,6 @@ def _thoughts(message: Fields) -> list[str]:
         if isinstance(value, list) and value:
             return [text for part in value if isinstance(part, dict) for text in thought_texts(message.inside(part))]
     return thoughts_in(message, "content")
-
-
-_USER = re.compile("user([_ -]?proxy)?(_agent)?|human|admin", re.IGNORECASE)
 
 
 def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
