@@ -46,7 +46,7 @@ GROWING = {
     "trials": (2, (1, 50, 10), (1, 50, 1_000)),
 }
 FEW_KS, MANY_KS = 5, 100
-# size → goals of the hierarchical method, in wall time: of a fit with means and intervals of `population`, and with `summary()`
+# size → goals in wall time (hierarchical): of a fit with means and intervals of `population`, and with `summary()`
 GOALS = {(3, 50, 5): ("25 ms", "60 ms"), (13, 80, 5): ("120 ms", "300 ms"), (200, 10, 3): ("1 s", "–")}
 METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
