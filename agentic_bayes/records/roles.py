@@ -24,7 +24,7 @@ ROLES: dict[str, tuple[str, ...]] = {
             "prompt_id",
             "datasource_item_id",
         ),
-        *("datasource_item_id", "problem", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
+        *("problem", "example", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
     ),
     "trial": (
         *("trial", "trial_id", "repeat", "repetition", "attempt", "replicate", "rep", "run", "run_id"),
