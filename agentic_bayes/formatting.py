@@ -287,12 +287,14 @@ def indicator_words(attrs: Mapping[Any, Any]) -> str:
 def interval_words(ci_prob: float, ci_kind: str) -> str:
     """Probability and kind of an interval: "95 % equal-tailed interval"."""
     kind = "equal-tailed" if ci_kind == "eti" else "highest-density"
-    return f"{ci_prob * 100:.4g} % {kind} interval"
+    return f"{exact_percent(ci_prob)} {kind} interval"
 
 
 def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
     """An interval's probability and kind in words, also of a method without a posterior."""
-    return f"{ci_prob * 100:.4g} % confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
+    return (
+        f"{exact_percent(ci_prob)} confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
+    )
 
 
 def json_ready(value: Any) -> Any:

@@ -16,6 +16,7 @@ from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    exact_percent,
     format_interval,
     format_number,
     format_percent,
@@ -141,7 +142,7 @@ class Ranking(Decision):
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""
         missing += f"; {best['agent']} has no scored trials" if "no_data" in best["flags"] else ""
-        prob = f"{best['ci_prob'] * 100:.4g} %"
+        prob = exact_percent(best["ci_prob"])
         return (
             f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}; its true "
             f"rank is {place} of {len(self.rows):,} ({prob} interval); {may} ({where}; {tasks}{missing})"

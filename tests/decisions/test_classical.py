@@ -107,5 +107,5 @@ def test_the_line_holds_the_numbers():
     """Name, difference, interval, p and tasks stand in one line."""
     text = str(against_agent(of(v1=WEAKER, v2=STRONGER), 1, 0, Metric("pass^1"), 0.95))
     assert text.startswith("paired t: difference 0.4")
-    for part in ("95 % confidence interval [", ", p <0.001", "10 tasks"):
+    for part in ("95 % confidence interval [", ", p < 0.001", "10 tasks"):
         assert part in text
