@@ -137,7 +137,8 @@ class Ranking(Decision):
         where = "new tasks" if self.estimand == "population" else "these tasks"
         low, high, others = best["lower_rank"], best["upper_rank"], len(self.rivals)
         place = f"{low}" if low == high else f"{low} to {high}"
-        may = f"{plural(others, 'other agent')} may be better" if others else "all others are clearly behind"
+        behind = "all others are clearly behind" if len(self.rows) > 2 else "the other is clearly behind"
+        may = f"{plural(others, 'other agent')} may be better" if others else behind
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""
