@@ -145,7 +145,7 @@ def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> 
             again = int((tally[COUNT] - 1).sum())
             if again and tally[KEY].duplicated().any():
                 yield (
-                    f"column {name!r} is not used, and rows repeat the {' and '.join([*keys, name])} of an earlier one "
+                    f"column {name!r} is not used, and rows repeat the {', '.join(keys)} and {name} of an earlier one "
                     f"({plural(again, 'row')}): if they were copied, table = table.drop_duplicates()"
                 )
 
