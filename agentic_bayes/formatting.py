@@ -245,6 +245,13 @@ def first_few(parts: Sequence[str], most: int, *, between: str = ", ", rest: str
     return between.join(parts[:most]) + (rest.format(left_out) if left_out > 0 else "")
 
 
+def with_more(named: Sequence[str], total: int, noun: str = "") -> str:
+    """`first_few` of which only the first were written out: "a, b and 3 more", or "a, b and 3 more tasks"."""
+    more = total - len(named)
+    what = plural(more, f"more {noun}") if noun else f"{more:,} more"
+    return ", ".join(named) + (f" and {what}" if more > 0 else "")
+
+
 def first_problems(problems: Sequence[str], most: int) -> str:
     """The first of several sentences, and how many more there are: "a; b; … and 3 more"."""
     return first_few(problems, most, between="; ", rest="; … and {:,} more")
@@ -253,13 +260,6 @@ def first_problems(problems: Sequence[str], most: int) -> str:
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def with_more(named: Sequence[str], total: int, noun: str = "") -> str:
-    """Some of so many names, and how many more there are: "a, b and 3 more tasks"."""
-    more = total - len(named)
-    what = plural(more, f"more {noun}") if noun else f"{more:,} more"
-    return ", ".join(named) + (f" and {what}" if more > 0 else "")
 
 
 def not_scored(unscored: int, errored: int) -> str:
@@ -287,12 +287,14 @@ def indicator_words(attrs: Mapping[Any, Any]) -> str:
 def interval_words(ci_prob: float, ci_kind: str) -> str:
     """Probability and kind of an interval: "95 % equal-tailed interval"."""
     kind = "equal-tailed" if ci_kind == "eti" else "highest-density"
-    return f"{ci_prob * 100:.4g} % {kind} interval"
+    return f"{exact_percent(ci_prob)} {kind} interval"
 
 
 def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
     """An interval's probability and kind in words, also of a method without a posterior."""
-    return f"{ci_prob * 100:.4g} % confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
+    return (
+        f"{exact_percent(ci_prob)} confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
+    )
 
 
 def json_ready(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.methods.frequentist import unbiased
-from agentic_bayes.formatting import Metric, equals, format_interval, format_number, plural
+from agentic_bayes.formatting import Metric, equals, exact_percent, format_interval, format_number, plural
 from agentic_bayes.numerics import Array
 
 
@@ -41,8 +41,8 @@ class ClassicalTest:
         interval = format_interval(self.lower, self.upper)
         extra = f" ({self.note})" if self.note else ""
         return (
-            f"{self.name}: difference {format_number(self.difference)}, {self.ci_prob * 100:.4g} % confidence interval "
-            f"{interval}, p {equals(format_number(self.p_value))}, {plural(self.n_tasks, 'task')}{extra}"
+            f"{self.name}: difference {format_number(self.difference)}, {exact_percent(self.ci_prob)} confidence "
+            f"interval {interval}, p {equals(format_number(self.p_value))}, {plural(self.n_tasks, 'task')}{extra}"
         )
 
 

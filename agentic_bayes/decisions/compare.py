@@ -35,6 +35,7 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
     equals,
+    exact_percent,
     format_interval,
     format_number,
     format_percent,
@@ -295,7 +296,7 @@ class Comparison(Decision):
             what, chance = f"within {rope_words(self.rope)}", self.prob_rope
         return (
             f"{self.headline}: P({what}) {equals(format_percent(chance))}, {points_words(self.mean)}, "
-            f"{self.ci_prob * 100:.4g} % interval {format_points_range(self.lower, self.upper)} "
+            f"{exact_percent(self.ci_prob)} interval {format_points_range(self.lower, self.upper)} "
             f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
             f"{''.join(f'; {line}' for line in self._if_errored_words)}{remarks(self.note, self.flags)}"
         )

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Gate", "IfMissing", "Requirement", "gate"]
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
-NOT_ENOUGH = "not enough evidence"
 
 
 def check_confidence(confidence: object) -> float:
@@ -208,10 +207,10 @@ class Gate(Decision):
         """The verdict in a few words; where the data are not enough, how sure it is and needs to be."""
         if self.verdict != "inconclusive":
             return self.verdict
-        words = outcome_words(self)
-        if not words.endswith(NOT_ENOUGH):
+        words, lowest = outcome_words(self), _lowest(self)
+        if ruling(lowest, self.confidence) != "inconclusive":
             return words
-        sure = shown_beside(_lowest(self), self.confidence)
+        sure = shown_beside(lowest, self.confidence)
         return f"{words} ({sure} sure; {exact_percent(self.confidence)} needed)"
 
     def __str__(self) -> str:
@@ -221,7 +220,7 @@ class Gate(Decision):
         where = "on new tasks" if self.estimand == "population" else "on these tasks"
         return (
             f"{self.verdict}: {asked} (needs {exact_percent(self.confidence)}) for {self.agent} {where}; "
-            f"{self.metric} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % interval "
+            f"{self.metric} {format_number(self.mean)}, {exact_percent(self.ci_prob)} interval "
             f"{format_number(self.lower)} to {format_number(self.upper)} ({plural(self.n_tasks, 'task')})"
             f"{''.join(f'; {line}' for line in self.missing)}{remarks(self.note, self.flags)}"
         )
@@ -278,7 +277,7 @@ class Gate(Decision):
 
 
 def outcome_words(one: Gate) -> str:
-    """Its verdict in words: "passed", "failed" or "not passed, not enough evidence"."""
+    """A gate's verdict in words: "passed", "failed" or "not passed, not enough evidence"."""
     if one.verdict != "inconclusive":
         return {"pass": "passed", "fail": "failed"}[one.verdict]
     return f"not passed, {unsettled_words(one)}"
@@ -287,12 +286,12 @@ def outcome_words(one: Gate) -> str:
 def unsettled_words(one: Gate) -> str:
     """Why a gate is neither passed nor failed."""
     if ruling(_lowest(one), one.confidence) == "inconclusive":
-        return NOT_ENOUGH
+        return "not enough evidence"
     return "missing trials could change the verdict" if one.if_missing else "the estimate cannot be used"
 
 
 def _lowest(one: Gate) -> float:
-    """How sure it is of what is least sure."""
+    """The lowest probability among the requirements that are neither met nor missed."""
     return min(part.probability for part in one.requirements if part.verdict == "inconclusive")
 
 

@@ -45,6 +45,7 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import (
     Metric,
     equals,
+    exact_percent,
     format_interval,
     format_number,
     format_percent,
@@ -131,7 +132,7 @@ class Look(Decision):
             )
         return (
             f"{self.verdict}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; {asked}"
-            f"{rule.metric} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % interval "
+            f"{rule.metric} {format_number(self.mean)}, {exact_percent(rule.ci_prob)} interval "
             f"{format_number(self.lower)} to {format_number(self.upper)}{remarks(self.note)}"
         )
 
@@ -381,7 +382,7 @@ class StoppingRule(Tabular):
                 f"{format_number(self.required, 4)} (pass) or at most {format_number(1 - self.required, 4)} (fail)"
             )
         if self.width is not None:
-            ways.append(f"its {self.ci_prob * 100:.4g} % interval is no wider than {self.width:g}")
+            ways.append(f"its {exact_percent(self.ci_prob)} interval is no wider than {self.width:g}")
         head = (
             f"after every {plural(self.batch, 'task')} × {plural(self.trials, 'trial')}, at most {self.looks} times, "
             f"stop if {' or if '.join(ways)}"

@@ -35,7 +35,7 @@ from agentic_bayes.decisions.simulate import (
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_number, interval_words, plural
+from agentic_bayes.formatting import Metric, exact_percent, format_number, interval_words, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.result_table import Table
 
@@ -547,7 +547,7 @@ def _asked(
     aim: _Aim, metric: Metric, ci_prob: float, at_least: float | None, required: float, difference: float | None
 ) -> str:
     """The goal in words."""
-    interval, within = f"{ci_prob * 100:.4g} % interval of {metric}", ""
+    interval, within = f"{exact_percent(ci_prob)} interval of {metric}", ""
     if aim.budget is not None:
         within = f" within {aim.budget:,.6g}"
     if aim.target is None:
@@ -568,7 +568,7 @@ def _note(
     if aim.goal == "detected":
         parts.append(f"both agents on the same tasks, on which their chances correlate {shared:g} (shared=…)")
     if aim.goal != "width":
-        near = "" if aim.target is None else f": a design that comes so close to {aim.target:g} counts"
+        near = "" if aim.target is None else f": a design that comes this close to {aim.target:g} counts as reaching it"
         parts.append(f"the probability has a simulation error of {aim.error:.2g}{near}")
     if known.trials.size:
         parts.append(f"added to the {plural(known.trials.size, 'task')} already tried")

@@ -16,6 +16,7 @@ from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    exact_percent,
     format_interval,
     format_number,
     format_percent,
@@ -136,12 +137,13 @@ class Ranking(Decision):
         where = "new tasks" if self.estimand == "population" else "these tasks"
         low, high, others = best["lower_rank"], best["upper_rank"], len(self.rivals)
         place = f"{low}" if low == high else f"{low} to {high}"
-        may = f"{plural(others, 'other agent')} may be better" if others else "all others are clearly behind"
+        behind = "all others are clearly behind" if len(self.rows) > 2 else "the other is clearly behind"
+        may = f"{plural(others, 'other agent')} may be better" if others else behind
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""
         missing += f"; {best['agent']} has no scored trials" if "no_data" in best["flags"] else ""
-        prob = f"{best['ci_prob'] * 100:.4g} %"
+        prob = exact_percent(best["ci_prob"])
         return (
             f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}; its true "
             f"rank is {place} of {len(self.rows):,} ({prob} interval); {may} ({where}; {tasks}{missing})"

@@ -93,8 +93,8 @@ class TierProbabilities(Tabular, Mapping[str, float]):
 
     @property
     def _shown(self) -> list[list[str]]:
-        """Each tier with its probability; that of an estimate can say neither never nor always."""
-        known = TIERS["paper"][1:2] if self.trials is not None else TIERS[self.name]  # which no estimate reaches
+        """Each tier with its probability: "<0.001" where no draw of an estimate reached a tier that one can reach."""
+        known = TIERS[self.name] if self.trials is None else ("functional but inconsistent",)  # no estimate can be that
         return [[tier, (format_number if tier in known else format_share)(p)] for tier, p in self.probabilities.items()]
 
     @property

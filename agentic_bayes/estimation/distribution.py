@@ -108,7 +108,7 @@ class Drawn(Distribution):
         return values if self.place is None else values[..., self.place]
 
     def quantile(self, q: Array) -> Array:
-        """Quantiles of the draws, as `numpy.quantile` has them, which takes three times as long."""
+        """Quantiles of the draws: those of `numpy.quantile`, in a third of its time."""
         q = np.asarray(q, dtype=np.float64)
         if not np.all((q >= 0) & (q <= 1)):
             raise InvalidArgument(f"probabilities must lie in [0, 1], got {q}")

@@ -17,6 +17,7 @@ from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import (
     FAMILIES,
     Metric,
+    exact_percent,
     format_interval,
     format_number,
     indicator_words,
@@ -242,5 +243,5 @@ def prior_line(checks: ModelChecks) -> str:
 
 def _kind_of_interval(settings: Settings) -> str:
     if isinstance(settings.method, Frequentist):
-        return f"{settings.method.estimator} estimate with {settings.ci_prob * 100:.4g} % confidence interval"
+        return f"{settings.method.estimator} estimate with {exact_percent(settings.ci_prob)} confidence interval"
     return f"posterior mean with {interval_words(settings.ci_prob, settings.ci_kind)}"

@@ -15,7 +15,7 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import place_name
-from agentic_bayes.formatting import first_problems, format_interval, format_number, one_line, plural
+from agentic_bayes.formatting import exact_percent, first_problems, format_interval, format_number, one_line, plural
 from agentic_bayes.judges.error_rates import PRIOR, Proportion, labels_for_width
 from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, read_human_labels
 from agentic_bayes.judges.raters import AgreementMeasure, agreement
@@ -191,7 +191,7 @@ class JudgeCalibration(Tabular):
         return one_line(
             f"JudgeCalibration: {self.judge} at threshold {self.threshold:g}, {plural(self.labels, 'human label')} of "
             f"{self.unit}s; sensitivity {self.sensitivity}, specificity {self.specificity}; "
-            f"{100 * self.ci_prob:g} % intervals"
+            f"{exact_percent(self.ci_prob)} intervals"
         )
 
     def table(self) -> Table:
@@ -203,7 +203,7 @@ class JudgeCalibration(Tabular):
             rows.append([name, *value, f"{rate.successes:,} of {rate.total:,}"])
         rows += [["kappa", *self._kappa(), ""], ["AUC", *self._auc(), ""]]
         notes = [
-            f"{100 * self.ci_prob:g} % intervals (of rates: mean and equal-tailed, of the Beta posterior); "
+            f"{exact_percent(self.ci_prob)} intervals (of rates: mean and equal-tailed, of the Beta posterior); "
             f"{self.blank:,} rows unlabelled, {len(self.unjudged):,} labelled but without a verdict, "
             f"{len(self.unmatched):,} labelled but not in the evidence",
             *self.notes,
@@ -223,7 +223,7 @@ class JudgeCalibration(Tabular):
     def __str__(self) -> str:
         best = f"{self.best_threshold:g}" if math.isfinite(self.best_threshold) else "–"
         lines = [
-            f"{self.judge}{self._basis()}; {100 * self.ci_prob:g} % intervals",
+            f"{self.judge}{self._basis()}; {exact_percent(self.ci_prob)} intervals",
             f"  sensitivity {self.sensitivity}",
             f"  specificity {self.specificity}",
             f"  agreement {self.agreement}; kappa {' '.join(self._kappa())}; AUC {' '.join(self._auc())}",

@@ -11,7 +11,7 @@ from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.means import mean_interval, score_of, task_means
-from agentic_bayes.formatting import format_estimate, plural
+from agentic_bayes.formatting import exact_percent, format_estimate, plural
 from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class MeanScores(Tabular):
         ]
         unit = f"clustered by {plural(self.n_groups, 'group')} of tasks" if self.n_groups else "over tasks"
         notes = [
-            f"Each task's mean counts once; {self.ci_prob * 100:.4g} % t intervals {unit}, cut at the scale's ends; "
+            f"Each task's mean counts once; {exact_percent(self.ci_prob)} t intervals {unit}, cut at the scale's ends; "
             "a difference is taken task by task.",
             "A score lies between 0 and 1, and its average is not the share that passed. Not scored: also turns that a "
             "score does not apply to, for tools those in which none was expected.",

@@ -17,7 +17,7 @@ import numpy as np
 from agentic_bayes.checks import check_bootstrap, check_choice, check_text, check_texts
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.formatting import format_interval, format_number, one_line, plural
+from agentic_bayes.formatting import exact_percent, format_interval, format_number, one_line, plural
 from agentic_bayes.judges import agreement_coefficients
 from agentic_bayes.judges.agreement_coefficients import Level, PatternStatistic, RatingPatterns
 from agentic_bayes.numerics import Floats, Ints, wilson_interval
@@ -172,7 +172,7 @@ class Agreement(Tabular):
     def _basis(self) -> str:
         units = plural(self.items, "item") if self.clusters is None else plural(self.clusters, "group") + " of items"
         return (
-            f"{100 * self.ci_prob:g} % percentile bootstrap over {units}, {self.resamples:,} resamples, "
+            f"{exact_percent(self.ci_prob)} percentile bootstrap over {units}, {self.resamples:,} resamples, "
             f"seed {self.random_seed}; alpha {self.level}"
         )
 

@@ -141,7 +141,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
 
 
 def _mistakes(outcomes: xr.Dataset) -> list[str]:
-    """What makes a dataset no outcomes."""
+    """Everything that keeps a dataset from being outcomes."""
     wrong: list[str] = []
     kept = outcomes.variables  # without DataArrays, which align their labels in every operation
     for dim in ("agent", "task"):

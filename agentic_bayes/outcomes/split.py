@@ -16,7 +16,7 @@ from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, co
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import natural_key
 from agentic_bayes.outcomes.rows import CodedColumn
-from agentic_bayes.outcomes.table_advice import doubts, warn
+from agentic_bayes.outcomes.table_doubts import doubts, warn
 
 GroupKey = tuple[str, ...]
 # roles of columns that have a name where none is given

@@ -32,14 +32,11 @@ from agentic_bayes.outcomes.table_advice import (
     check_required,
     check_roles,
     check_wide,
-    doubts,
     other_columns,
     repeated_trials,
-    similar,
-    sums,
     swapped,
-    warn,
 )
+from agentic_bayes.outcomes.table_doubts import doubts, similar, sums, warn
 from agentic_bayes.outcomes.verdicts import CELLS
 
 if TYPE_CHECKING:

@@ -4,70 +4,23 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
-
-from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError, did_you_mean
+from agentic_bayes.errors import InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
-from agentic_bayes.formatting import plural
-from agentic_bayes.numerics import Array
-from agentic_bayes.outcomes.rows import CodedColumn
-from agentic_bayes.outcomes.verdicts import CRASHES, is_verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
+from agentic_bayes.evidence.frames import LocalTable, OpenTable
+from agentic_bayes.outcomes.table_doubts import SUM, Tallies, distinct, kept, told_apart, warn
+from agentic_bayes.outcomes.verdicts import is_verdict
 
 HINT = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
-USUAL = {  # what other tools call a column
-    "agent": ("model", "provider", "system", "assistant", "agent_name", "model_name", "agent_id"),
-    "task": (
-        "task_id",
-        "id",
-        "item",
-        "question",
-        "question_id",
-        "prompt",
-        "sample_id",
-        "example",
-        "problem",
-        "case",
-        "name",
-        "test",
-    ),
-    "correct": (
-        "passed",
-        "pass",
-        "success",
-        "result",
-        "verdict",
-        "outcome",
-        "is_correct",
-        "resolved",
-        "score",
-        "grade",
-    ),
-}
 
 
-_SUM = re.compile(
-    r"(grand |sub|sub-|macro |micro |weighted )?"
-    r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
-    r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
-    r"|(sub|sub-|grand )total.*|pass[@^]\d+|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
-    r"|n ?= ?\d+|[*†‡] .*|(notes?|source):.*"
-)
 _NO_TRIAL = re.compile(
     r"unnamed: \d+|index|idx|id|row|rank|#|nr\.?|no\.|count|n|any|best([ _-]of[ _-]?\d+)?|"
     r"(.*\W)?pass(ed)?[ _]?(@|\^|at)[ _]?\d+|maj(ority)?([ _@]?\d+)?|majority[ _]vote|"
     r"(n|num)_(correct|passed|success(es)?|trials|runs)|(pass|success|win)_?rate|accuracy|successes|trials|solve_rate"
 )
-_SHORTENED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]{2}")
-_SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _,].*)?|pass[@^](\d+|k)|.*%.*")
 _COUNTS = (
     ("c", "n"),
     ("k", "n"),
@@ -76,7 +29,6 @@ _COUNTS = (
     ("correct", "total"),
     ("passed", "total"),
 )
-_STATUS = ("status", "state", "exit_status", "termination_reason", "finish_reason", "stop_reason")
 
 
 def ambiguous(source: str) -> str:
@@ -111,7 +63,7 @@ def _near(name: str, standard: Mapping[str, str], names: Sequence[str]) -> str:
     if "did you mean" in (found := did_you_mean(name, names)):
         return f" ({found})"
     role = next((role for role, column in standard.items() if column == name), "")
-    usual = [other for word in USUAL.get(role, ()) for other in names if other.lower() == word]
+    usual = tables.usual(role, names) if role else []
     return f" (did you mean {usual[0]!r}?)" if usual else ""
 
 
@@ -152,7 +104,7 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             "each task are needed"
         )
     if len(missing) > 1 and any(
-        (is_verdict(name) and name in map(str, _distinct(opened, name))) or tables.number(name) is not None
+        (is_verdict(name) and name in map(str, distinct(opened, name))) or tables.number(name) is not None
         for name in names
     ):
         return "The header seems to be missing: read it with pandas.read_csv(path, names=['task', 'correct', …])"
@@ -275,37 +227,22 @@ def _verdicts(opened: LocalTable, name: str) -> bool:
 
 def repeated_trials(opened: OpenTable, agent: str | None, task: str, trial: str) -> str:
     """What to do about an (agent, task, trial) that occurs twice."""
-    if agent is None:
-        lower = {name.lower(): name for name in opened.names}
-        if found := [lower[name] for name in USUAL["agent"] if name in lower]:
-            return (
-                f"Without an agent column all rows are one agent: give agent={found[0]!r} (--columns agent={found[0]})"
-            )
+    if agent is None and (found := tables.usual("agent", opened.names)):
+        return f"Without an agent column all rows are one agent: give agent={found[0]!r} (--columns agent={found[0]})"
     other = [name for name in opened.names if name not in (agent, task, trial) and opened.holds(name)]
-    cell = [name for name in (agent, task, trial) if name]
+    tallies, cell = Tallies(opened), [name for name in (agent, task, trial) if name]
     metrics = tables.usual("metric", other)
     for name in [*metrics, *tables.usual("part", other), *tables.usual("group", other)]:
-        tally = _tally(opened, cell, name)
-        if not tally[KEY].duplicated().any():
+        if not len(several := tallies.several(cell, name)):
             continue
         if name in metrics:
-            return f"Column {name!r} differs; if these are not attempts, keep one: {_kept(name, tally[name].iloc[0])}"
-        return f"If tasks of the same name are different tasks in each {name!r}: {_told_apart(name, task)}"
+            return f"Column {name!r} differs; if these are not attempts, keep one: {kept(name, several[name].iloc[0])}"
+        return f"If tasks of the same name are different tasks in each {name!r}: {told_apart(name, task)}"
     keys = ", ".join(f'"{name}"' for name in (agent, task) if name)
     return (
         f'If these are further attempts, number them: table["{trial}"] = table.groupby([{keys}]).cumcount(); '
         "if rows were copied, table = table.drop_duplicates()"
     )
-
-
-def _kept(name: str, value: object) -> str:
-    """How to keep the rows with one value."""
-    return f'table = table[table["{name}"].astype(str) == {str(value)!r}]'
-
-
-def _told_apart(name: str, task: str) -> str:
-    """How to make a column part of the task's name."""
-    return f'table["{task}"] = table["{name}"].astype(str) + "/" + table["{task}"].astype(str)'
 
 
 def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
@@ -323,7 +260,7 @@ def check_wide(source: str, names: Sequence[str], wide: str) -> None:
     """Refuse columns of a wide table that sum up or number others, and warn of one unlike the other trials."""
     lower = {name: name.strip().lower() for name in names}
     others = {name for role in ("group", "weight", "trial", "error", "reference") for name in tables.usual(role, names)}
-    odd = [name for name, word in lower.items() if _SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word) or name in others]
+    odd = [name for name, word in lower.items() if SUM.fullmatch(word) or _NO_TRIAL.fullmatch(word) or name in others]
     if odd:
         raise OutcomesError(
             f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: if that is wrong, drop "
@@ -361,180 +298,6 @@ def check_misspelt(opened: OpenTable, used: Iterable[str]) -> None:
                 )
 
 
-def doubts(
-    opened: OpenTable,
-    agents: Sequence[str],
-    tasks: Sequence[str],
-    roles: Mapping[str, str],
-    threshold: float | None,
-    *,
-    wide: bool,
-) -> Iterator[str]:
-    """What may be wrong although the table can be read: sums, and columns of other names with agents or errors."""
-    for kind, labels in (("task", tasks), ("agent", agents)):
-        if len(labels) > 1 and (sums := [name for name in labels if _SUM.fullmatch(name.strip().lower())]):
-            yield f"{kind} {sums[0]!r} counts as {_A[kind]}: if it sums up the others, leave its rows out"
-        if shortened := next((name for name in labels if _SHORTENED.fullmatch(name)), ""):
-            yield f"{kind} {shortened!r} looks like an id that a spreadsheet shortened, so that several became one"
-    if wide:
-        return
-    free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
-    if tables.usual("failures", [roles.get("trials", "")]):
-        yield (
-            f"{roles['trials']!r} is read as the number of all trials; if it counts the failures: "
-            f'table["trials"] = table["{roles["successes"]}"] + table["{roles["trials"]}"]'
-        )
-    for role in ("correct", "successes"):
-        if tables.usual("failures", [name := roles.get(role, "")]):
-            way = ".astype(int).rsub(1)" if role == "correct" else f'.rsub(table["{roles.get("trials")}"])'
-            yield f'{name!r} is read as what succeeded; if it marks failures: table["{role}"] = table["{name}"]{way}'
-    if "agent" not in roles:
-        names = tables.usual("agent", free)
-        if several := next((name for name in names if len(_distinct(opened, name)) > 1), None):
-            yield (
-                f"there is no column 'agent', so all rows are one agent: if {several!r} names agents, give "
-                f"agent={several!r} (--columns agent={several})"
-            )
-    left_out = tables.usual("left_out", free)
-    if "correct" in roles:
-        yield from _apart(opened, free, roles)
-        for name in left_out:
-            if marked := [v for v in _distinct(opened, name) if str(v).strip().lower() in {*tables.TRUE, "yes", "y"}]:
-                yield (
-                    f"column {name!r} is not used: if {tables.shown(marked[0])} marks trials without a verdict: "
-                    f'table.loc[table["{name}"].astype(str) == {str(marked[0])!r}, "{roles["correct"]}"] = None'
-                )
-    else:
-        for name in [*left_out, *tables.usual("error", free), *(name for name in free if name.lower() == "errors")]:
-            if any(tables.number(value) for value in _distinct(opened, name)):
-                yield (
-                    f"column {name!r} is not used; if it counts trials that are not among {roles['trials']!r}, call it "
-                    "'unscored', or 'errored' if their agents crashed"
-                )
-    if "correct" in roles and "error" not in roles:
-        for name in (*tables.usual("error", free), *(name for name in free if name.lower() in _STATUS)):
-            values = _distinct(opened, name)
-            marks = [(str(value).strip().lower(), value) for value in values if not tables.is_blank(value)]
-            of_status = name.lower() in _STATUS
-            errors = [value for mark, value in marks if mark in CRASHES or not (of_status or mark in tables.NO_ERROR)]
-            if errors and len(values) > 1:
-                way = f"give error={name!r} (--columns error={name})"
-                if of_status:
-                    way = f'table["error"] = table["{name}"].isin({[str(value) for value in errors]})'
-                yield (
-                    f"column {name!r} is not used, so trials that crashed count by their verdicts: if its values "
-                    f"({', '.join(map(tables.shown, errors[:3]))}) mark them, {way}"
-                )
-                break
-    if threshold is not None and _SHARES.fullmatch(roles.get("correct", "").lower()):
-        yield (
-            f"every value of {roles['correct']!r} is cut at {threshold:g} as one trial: if it is a share of several "
-            "trials, give counts instead, successes = share * trials"
-        )
-
-
-def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> Iterator[str]:
-    """Doubts whether rows of one task are its trials, by columns that are not used."""
-    keys = [roles[role] for role in ("agent", "task") if role in roles]
-    task = roles["task"]
-    if "trial" in roles:
-        return  # none comes twice
-    kinds = dict.fromkeys(tables.usual("metric", free), "metrics")
-    kinds |= dict.fromkeys([*tables.usual("part", free), *tables.usual("group", free)], "parts")
-    if "agent" in roles or not tables.usual("agent", free):
-        kinds |= dict.fromkeys([*tables.usual("trial", free), *tables.usual("attempt", free)], "trials")
-    for name in tables.usual("frequency", free) if not tables.usual("successes", free) else ():
-        counts = [tables.whole_number(value) for value in _distinct(opened, name)]
-        some = None not in counts and any(count != 1 for count in counts)
-        if some and _tally(opened, keys, roles["correct"])[COUNT].max() == 1:
-            yield (
-                f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
-                f'table = table.loc[table.index.repeat(table["{name}"])]'
-            )
-    for name in tables.usual("trace", free):
-        tally = _tally(opened, [name], task)
-        if len(several := tally[tally[KEY].duplicated(keep=False)]):
-            one = several[name].iloc[0]
-            first = several[several[KEY] == several[KEY].iloc[0]][task].tolist()
-            yield (
-                f"{name} {tables.shown(one)} has several tasks ({', '.join(map(tables.shown, first[:3]))}): if these "
-                f'are scores of one trial, keep one: table = table[table["{task}"] == {first[0]!r}]'
-            )
-    for name, kind in kinds.items():
-        tally = _tally(opened, keys, name)
-        several = tally[tally[KEY].duplicated(keep=False)]
-        if not len(several) or (kind == "trials" and tally[COUNT].max() == 1):
-            continue
-        first = several[task].iloc[0]
-        values = list(map(str, several.loc[several[KEY] == several[KEY].iloc[0], name]))
-        shown = ", ".join(map(tables.shown, values[:3])) + (", …" if len(values) > 3 else "")
-        rows = f"rows of task {tables.shown(first)} differ in {name!r} ({shown}) and count as trials"
-        if kind == "metrics":
-            yield f"{rows}: if these are not attempts, keep one: {_kept(name, values[0])}"
-        elif kind == "parts":
-            yield f"{rows}: if tasks of the same name are different tasks there: {_told_apart(name, task)}"
-        else:
-            again = int((tally[COUNT] - 1).sum())
-            yield (
-                f"column {name!r} is not used, and rows repeat the {' and '.join([*keys, name])} of an earlier one "
-                f"({plural(again, 'row')}): if they were copied, table = table.drop_duplicates()"
-            )
-
-
-KEY, COUNT = "key of a row", "rows counted"  # columns that no table has
-
-
-def _tally(opened: OpenTable, keys: Sequence[str], name: str) -> pd.DataFrame:
-    """The distinct rows of these columns, how many there are of each, and a number for each that `keys` have."""
-    import pandas as pd
-
-    weights = None
-    if isinstance(opened, EngineTable) and opened.lazy:
-        import narwhals as nw
-
-        lazy = opened.selected({column: opened.cells(column) for column in (*keys, name)})
-        counted = lazy.group_by(list(lazy.collect_schema())).agg(nw.len().alias(COUNT))
-        frame = collected(counted, [*keys, name, COUNT])
-        weights = frame[COUNT].to_numpy()
-    else:
-        frame = opened.take([*keys, name])
-    row = key = np.zeros(len(frame), dtype=np.int64)
-    for column in (*keys, name):
-        coded = CodedColumn.of(frame[column])
-        key, row = row, row * (len(coded.values) + 1) + coded.codes + 1
-    codes, _ = pd.factorize(row)
-    first = np.flatnonzero(~pd.Series(row).duplicated())
-    return frame.iloc[first].assign(**{KEY: key[first], COUNT: np.bincount(codes, weights)})
-
-
-_SUM_TRIALS = 4  # fewer are the sum of others by chance too often
-_A = {"task": "a task", "agent": "an agent"}
-
-
-def sums(tasks: Sequence[str], counts: Array) -> Iterator[str]:
-    """The doubt that the counts of a task are the sum of all others, in every agent that has any."""
-    successes, trials = counts[0], counts[1]
-    for i, task in enumerate(tasks if len(tasks) > 2 else ()):
-        twice = (2 * trials[:, i] == trials.sum(axis=1)) & (2 * successes[:, i] == successes.sum(axis=1))
-        if twice.all() and trials[:, i].max() >= _SUM_TRIALS and not _SUM.fullmatch(task.strip().lower()):
-            yield f"task {task!r} has as many successes and trials as all others: if it sums them up, leave it out"
-
-
-def _distinct(opened: OpenTable, name: str) -> list[Any]:
-    """Some distinct values of a column."""
-    if isinstance(opened, EngineTable) and opened.lazy:
-        return collected(opened.selected({name: opened.cells(name)}).unique().head(_LOOKED_AT), [name])[name].tolist()
-    cells = opened.take([name])[name]
-    try:
-        found: list[Any] = cells.unique().tolist()
-    except (TypeError, NotImplementedError):  # lists, objects
-        found = list({str(cell): cell for cell in cells}.values())
-    return found[:_LOOKED_AT]
-
-
-_LOOKED_AT = 1000
-
-
 def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list[str]:
     """The advice to leave out columns of a wide table that hold text other than verdicts, if not all do."""
     wrong = {
@@ -544,29 +307,3 @@ def other_columns(names: Sequence[str], cells: Iterable[Any], wide: str) -> list
     }
     some = wrong and len(wrong) < len(set(names))
     return [f"If these are not {wide}, leave them out: table.drop(columns={list(wrong)})"] if some else []
-
-
-def similar(names: Sequence[str], column: str, kind: str) -> Iterator[str]:
-    """The doubt that agents or tasks differ in case, spaces or characters that nobody sees only."""
-    alike = [" ".join((name if name.isascii() else _seen(name)).lower().split()) for name in names]
-    if len({*alike}) == len(names):
-        return
-    seen: dict[str, str] = {}
-    firsts = [seen.setdefault(like, name) for like, name in zip(alike, names, strict=True)]
-    pairs = [(first, name) for first, name in zip(firsts, names, strict=True) if first != name]
-    listed = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:5])
-    yield (
-        f"{kind} {listed} differ only in case, spaces or invisible characters and are counted apart; to join them: "
-        f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")'
-    )
-
-
-def _seen(name: str) -> str:
-    """A name as it looks."""
-    return "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-
-
-def warn(source: str, doubts: Iterable[str]) -> None:
-    """Warn of these doubts about a table."""
-    for doubt in doubts:
-        warnings.warn(f"{source}: {doubt}", AgenticBayesWarning, stacklevel=3)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.formatting import with_more
 
 FAIL, PASS, NONE, ERRORED, REFUSED = range(5)  # codes of a cell
 
@@ -169,8 +170,8 @@ def _word(value: object) -> str:
 
 
 def _listed(values: Sequence[Any], chosen: Sequence[int], place: tables.Place) -> str:
-    more = f" and {len(chosen) - SHOWN:,} more values" if len(chosen) > SHOWN else ""
-    return ", ".join(f"{tables.shown(values[i])} ({place(i)})" for i in chosen[:SHOWN]) + more
+    named = [f"{tables.shown(values[i])} ({place(i)})" for i in chosen[:SHOWN]]
+    return with_more(named, len(chosen), "value")
 
 
 def _cell(column: str) -> str:

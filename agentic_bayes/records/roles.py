@@ -14,7 +14,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "task": (
         *("task", "task_id", "case", "case_id", "test_case", "test", "test_id", "test_name", "scenario"),
         *("question_id", "problem_id", "instance_id", "example_id", "sample_id", "item_id", "doc_id", "prompt_id"),
-        *("datasource_item_id", "problem", "item", "question", "prompt", "query", "input", "name", "id", "benchmark"),
+        *("datasource_item_id", "problem", "example", "item", "question", "prompt", "query", "input", "name", "id"),
+        "benchmark",
     ),
     "trial": (
         *("trial", "trial_id", "repeat", "repetition", "attempt", "replicate", "rep", "run", "run_id"),

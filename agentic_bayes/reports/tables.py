@@ -14,7 +14,15 @@ from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows
-from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
+from agentic_bayes.formatting import (
+    exact_percent,
+    format_estimate,
+    format_number,
+    format_share,
+    indicator_words,
+    metrics_at,
+    plural,
+)
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
@@ -123,7 +131,7 @@ def _estimate_table(
 
 
 def _intervals_of(est: Estimate) -> str:
-    prob = f"{est.settings.ci_prob * 100:.4g} %"
+    prob = exact_percent(est.settings.ci_prob)
     if isinstance(est.method, Frequentist):
         return f"{prob} confidence intervals"
     kind = "equal-tailed" if est.settings.ci_kind == "eti" else "highest-density"

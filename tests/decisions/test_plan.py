@@ -139,7 +139,7 @@ class TestAConclusion:
         exact = stats.binom(one.tasks, 0.7).pmf(passed)[(above >= 0.95) | (above <= 0.05)].sum()
         assert one.conclusive == pytest.approx(exact, abs=4 * math.sqrt(0.8 * 0.2 / found.simulations))
         assert one.conclusive >= 0.77
-        assert ": a design that comes so close to 0.8 counts" in str(found)
+        assert ": a design that comes this close to 0.8 counts as reaching it" in str(found)
         assert "a gate at pass^1 ≥ 0.6 (confidence 0.95) passes or fails with probability 0.8" in str(found)
 
     def test_a_difference_of_agents_that_share_nothing(self):

@@ -136,6 +136,14 @@ def test_a_crossed_estimate_ranks_on_the_same_tasks():
     assert paired.loc["b", "prob_best"] > plain.loc["b", "prob_best"]
 
 
+def test_the_sentence_counts_the_others_as_there_are():
+    """One other is no "all others"."""
+    well, badly = (99, 100), (1, 100)
+    assert "; the other is clearly behind (" in str(rank(pooled(a=well, b=badly)))
+    assert "; all others are clearly behind (" in str(rank(pooled(a=well, b=badly, c=badly)))
+    assert "; 1 other agent may be better (" in str(rank(pooled(a=well, b=well, c=badly)))
+
+
 def test_a_leader_by_its_prior_alone_is_said_to_be_one():
     """Nothing of it was scored; compared on its own tasks it leads by what the prior says."""
     method = Hierarchical(mu=stats.beta(60, 1), pool_agents=False)

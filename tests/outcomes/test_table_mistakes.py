@@ -342,8 +342,12 @@ def test_agents_that_differ_in_case_are_doubtful(tmp_path):
     path = written(tmp_path / "t.csv", "agent,task,correct\nGPT-4o,a,1\ngpt-4o,b,1\n")
     with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ only in case.*str.lower\(\)"):
         assert outcomes_from_table(path).sizes["agent"] == 2
-    with pytest.warns(AgenticBayesWarning, match=r"tasks 'refund' and 'ref\\xadund' differ only in .*invisible"):
-        assert outcomes_from_table([{"task": t, "correct": 1} for t in ("refund", "ref\u00adund")]).sizes["task"] == 2
+    table = pd.DataFrame({"task": ["refund", "ref\u00adund"], "correct": 1})
+    match = r"tasks 'refund' and 'ref\\xadund' differ only in .*invisible"
+    with pytest.warns(AgenticBayesWarning, match=match) as caught:
+        assert outcomes_from_table(table).sizes["task"] == 2
+    exec(str(caught[0].message).partition("to join them: ")[2], {"table": table})
+    assert outcomes_from_table(table).sizes["task"] == 1
 
 
 WITHIN = {  # JSON → how pandas finds the rows in it

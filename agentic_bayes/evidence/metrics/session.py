@@ -16,7 +16,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.formatting import format_interval, format_number, plural
+from agentic_bayes.formatting import exact_percent, format_interval, format_number, plural
 from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import is_share, short
 from agentic_bayes.result_table import Table, Tabular
@@ -67,7 +67,7 @@ class SessionScore(Tabular):
     note: str = ""
 
     def __repr__(self) -> str:
-        interval = f"{100 * self.ci_prob:g} % interval {format_interval(self.lower, self.upper)}"
+        interval = f"{exact_percent(self.ci_prob)} interval {format_interval(self.lower, self.upper)}"
         return (
             f"SessionScore: {format_number(self.score)}, {interval}, "
             f"{len(self.flagged):,} of {plural(len(self.risks), 'trace')} flagged"
@@ -91,7 +91,7 @@ class SessionScore(Tabular):
         """One row: the score, its interval, and which traces are flagged."""
         interval, flagged = format_interval(self.lower, self.upper), ", ".join(map(str, self.flagged)) or "none"
         row = [format_number(self.score), interval, f"{len(self.risks):,}", flagged]
-        header = ["score", f"{100 * self.ci_prob:g} % interval", "traces", "flagged"]
+        header = ["score", f"{exact_percent(self.ci_prob)} interval", "traces", "flagged"]
         return Table(title="Session score", header=header, rows=[row], notes=[self.note])
 
 

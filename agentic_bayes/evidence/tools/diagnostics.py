@@ -13,7 +13,7 @@ from agentic_bayes.checks import check_count, check_probability, check_type
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import FailureKind
-from agentic_bayes.formatting import format_interval, format_number, json_ready, one_line, plural
+from agentic_bayes.formatting import exact_percent, format_interval, format_number, json_ready, one_line, plural
 from agentic_bayes.numerics import Floats, wilson_interval
 from agentic_bayes.result_table import Table, Tabular
 
@@ -123,7 +123,9 @@ class ToolDiagnostics(Tabular):
             for row in self._worst_rows()
         ]
         header = ["agent", "tool", "what", "calls", "share", "interval"]
-        intervals = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
+        intervals = (
+            f"{exact_percent(self.ci_prob)} Wilson intervals at the effective number of calls (tasks as clusters)"
+        )
         notes = ["" if rows else "nothing was wrong with any call", intervals]
         unexpected = self.tools["failed"][self.tools["problem"] == "not expected"].sum()
         if 2 * unexpected > self.tools["failed"].sum():

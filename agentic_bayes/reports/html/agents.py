@@ -82,7 +82,7 @@ def ranked_agents(est: Estimate, ranking: Ranking) -> list[RankedAgent]:
 def ranking_table(asked: ReportQuestion, ranking: Ranking) -> Table:
     """The ranking's own table, headed by what it ranks by; with who may be best, unless the verdict says so."""
     table = ranking.table()
-    notes = [*([] if asked.leads else [standing_words(ranking)]), *table.notes]
+    notes = [*([] if asked.verdict_ranking else [standing_words(ranking)]), *table.notes]
     title = f"Ranking by {success_words(asked.metric, ranking.estimand)}"
     return replace(table, title=title, text="", notes=notes)
 

@@ -121,14 +121,10 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
         return asked.lead.title, asked.lead.kind
     if (gate := asked.gate) is not None:
         agent = short_name(gate.agent, *est.agents)
-        text = {
-            "pass": f"{agent} passes the gate",
-            "fail": f"{agent} fails the gate",
-        }
-        words = text.get(gate.verdict) or f"{agent} has not passed the gate: {unsettled_words(gate)}"
-        return words, GATE_KINDS[gate.verdict]
-    if asked.leads is not None:
-        return _leader(asked, asked.leads)
+        words = {"pass": "passes the gate", "fail": "fails the gate"}.get(gate.verdict)
+        return f"{agent} {words or f'has not passed the gate: {unsettled_words(gate)}'}", GATE_KINDS[gate.verdict]
+    if asked.verdict_ranking is not None:
+        return _leader(asked, asked.verdict_ranking)
     if asked.comparisons:
         return _with_scope(asked), KINDS[asked.comparisons[0].verdict]
     return f"{short_name(asked.agent, *est.agents)}: {agent_words(est, asked, asked.agent, rows)}", "open"
@@ -190,9 +186,9 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         "equivalent": "Any difference is too small to matter.",
         "undecided": f"{_either(one)}: these data do not settle it, which does not mean that they are equal.",
     }[one.verdict]
-    if asked.leads is not None:
+    if asked.verdict_ranking is not None:
         good = "Leading does not mean good enough to ship: for that, compare it with the rate you need."
-        return f"{standing_words(asked.leads)} {good}"
+        return f"{standing_words(asked.verdict_ranking)} {good}"
     order = ""
     if asked.ranking is not None:
         first = asked.ranking.rows[0]
@@ -218,7 +214,7 @@ def _gate_words(gate: Gate) -> str:
     sure = shown_beside(1 - gate.probability if fails else gate.probability, gate.confidence)
     return (
         f"Gate: be at least {exact_percent(gate.confidence)} sure that its rate of {what} is at least "
-        f"{100 * gate.at_least:.4g} %. We are {sure} sure{' that it is not' if fails else ''}."
+        f"{exact_percent(gate.at_least)}. We are {sure} sure{' that it is not' if fails else ''}."
     )
 
 
@@ -255,7 +251,7 @@ def agent_words(est: Estimate, asked: ReportQuestion, agent: str, rows: Rows) ->
         return f"{rate_words(asked.metric)} is not known ({why})"
     interval = format_percent_range(row["lower"], row["upper"])
     text = f"{format_percent(row['mean'])} {rate_words(asked.metric)}"
-    return text if interval == "–" else f"{text}, {est.settings.ci_prob * 100:.4g} % interval {interval}"
+    return text if interval == "–" else f"{text}, {exact_percent(est.settings.ci_prob)} interval {interval}"
 
 
 def _no_rate(row: Mapping[str, Any]) -> str:

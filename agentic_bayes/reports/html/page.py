@@ -21,7 +21,7 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import brief_names, plain_text, plural, signed
+from agentic_bayes.formatting import brief_names, exact_percent, plain_text, plural, signed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.reports.colours import GREY, agent_colours
@@ -296,7 +296,7 @@ def write_page(
             reading=reading_lines(est, asked),
             rate_name=rate_words(asked.metric),
             sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
-            settings=est.settings,
+            prob=exact_percent(est.settings.ci_prob),
             crossed=isinstance(est.method, Crossed),
             frequentist=isinstance(est.method, Frequentist),
             method_line=sections.method_line(est),

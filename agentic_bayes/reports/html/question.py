@@ -36,7 +36,7 @@ class ReportQuestion:
     # the verdict's own first, then others at further k; empty where nothing is compared
     comparisons: tuple[Comparison, ...] = ()
     ranking: Ranking | None = None  # of three agents or more
-    leads: Ranking | None = None  # the same where it is the verdict, since nobody said whom to compare
+    verdict_ranking: Ranking | None = None  # the same where it is the verdict, since nobody said whom to compare
     gate: Gate | None = None  # where a bar was given
     lead: Lead | None = None  # verdicts that come first
     note: str = ""  # why nothing is compared, although there are several agents; or empty
@@ -71,7 +71,7 @@ def ask(
             ranking = rank(est, **asked)
         except EstimateError as error:
             note = str(error)
-    leads = ranking if agent is None and baseline is None else None
+    verdict_ranking = ranking if agent is None and baseline is None else None
     # the best first, where that is known; else the last of the agents, which is usually the newest
     order = list(est.agents[::-1]) if ranking is None else [row["agent"] for row in ranking.rows]
     if agent is None:
@@ -80,7 +80,9 @@ def ask(
     if other is None and len(order) > 1:
         other = next(name for name in order if name != agent)
     gated = None if at_least is None else gate(est, agent, at_least=at_least, confidence=confidence, **asked)
-    question = ReportQuestion(wanted, estimand, agent, ranking=ranking, leads=leads, gate=gated, note=note)
+    question = ReportQuestion(
+        wanted, estimand, agent, ranking=ranking, verdict_ranking=verdict_ranking, gate=gated, note=note
+    )
     if other is None:
         return question
     metrics = [wanted]

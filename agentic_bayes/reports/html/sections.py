@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison, TaskDifference
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.decisions.gate import Gate, unsettled_words
+from agentic_bayes.decisions.gate import Gate, outcome_words
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -23,6 +23,7 @@ from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.tools.diagnostics import faulty_conversations
 from agentic_bayes.formatting import (
     Metric,
+    exact_percent,
     format_estimate,
     format_interval,
     format_number,
@@ -191,11 +192,10 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 def gate_table(gate: Gate) -> Table:
     """The gate's own table, with its requirement in words, and whose trials are missing."""
     table = gate.table()
-    what = f"{gate.agent}: {success_words(Metric(gate.metric), gate.estimand)}, at least {100 * gate.at_least:.4g} %"
-    verdicts = {"pass": "passed", "fail": "failed"}
-    rows = [[what, sure, verdicts.get(verdict) or unsettled_words(gate)] for _, sure, verdict in table.rows]
+    what = f"{gate.agent}: {success_words(Metric(gate.metric), gate.estimand)}, at least {exact_percent(gate.at_least)}"
+    ((_, sure, _),) = table.rows
     notes = [f"{gate.agent}: {note}" if note in gate.missing else note for note in table.notes]
-    return replace(table, rows=rows, notes=notes)
+    return replace(table, rows=[[what, sure, outcome_words(gate)]], notes=notes)
 
 
 def groups_table(one: Comparison) -> Table | None:
@@ -364,7 +364,7 @@ def _agreement(evidence: Evidence | None) -> list[Table]:
         ]
         for one in agreement.measures
     ]
-    note = f"Verdicts: a score of 0.7 or more is right; {agreement.ci_prob * 100:.4g} % bootstrap intervals."
+    note = f"Verdicts: a score of 0.7 or more is right; {exact_percent(agreement.ci_prob)} bootstrap intervals."
     header = ["measure", "judges", "value", "answers", "note"]
     return [Table(title="Agreement of the judges", header=header, rows=rows, notes=[note])]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
+from agentic_bayes.decisions.compare import EQUIVALENT, LIKELY, Comparison, TaskDifference
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
@@ -88,7 +88,7 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("Any doubts?", tuple(doubts)))
-    if asked.leads is None and asked.comparisons and asked.comparisons[0].tasks:
+    if asked.verdict_ranking is None and asked.comparisons and asked.comparisons[0].tasks:
         answered.append(_got_worse(asked.comparisons[0]))
     bad, tasks = worst_tasks(est, _about(est, asked)), est.counts.tasks
     worst = []
@@ -109,13 +109,13 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
     one, *further = asked.comparisons
     rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
-    best = "" if asked.leads is None else format_percent(asked.leads.rows[0]["prob_best"])
+    best = "" if asked.verdict_ranking is None else format_percent(asked.verdict_ranking.rows[0]["prob_best"])
     lines = [f"{agent} is the best of all with a probability of {best}."] if best else []
     lines += [
         f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
         f"{format_percent(one.prob_better)}.",
         f"The difference is {points_words(one.mean, 'percentage point')}, "
-        f"{one.ci_prob * 100:.4g} % interval {format_points_range(one.lower, one.upper)}"
+        f"{exact_percent(one.ci_prob)} interval {format_points_range(one.lower, one.upper)}"
         f"{_rounding(est, one, rows)}.",
     ]
     if one.estimand == "population" and disagrees_with_test(one):
@@ -387,21 +387,20 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
 def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
     """What a reader of these answers must know, a paragraph each."""
     s, attrs, lines = est.settings, est.outcomes.attrs, list[str]()
-    prob = f"{s.ci_prob * 100:.4g} %"
-    if asked.leads is not None:
+    prob = exact_percent(s.ci_prob)
+    if asked.verdict_ranking is not None:
         behind = format_percent((1 - s.ci_prob) / 2, 1)
         lines.append(f"An agent is “clearly behind” if it is better than the leader with a probability below {behind}.")
     if asked.comparisons:
         lines.append(
             f"An agent is called “better” or “worse” if the {prob} range of the difference excludes 0; two are "
             f"“equivalent” if the difference is within {rope_words(asked.comparisons[0].rope)} with a probability of "
-            "95 %; otherwise it is “undecided”: either may be ahead, and they need not be equal."
+            f"{exact_percent(EQUIVALENT)}; otherwise it is “undecided”: either may be ahead; they need not be equal."
         )
     if asked.gate is not None:
         lines.append(
-            f"A gate is “passed” if we are {asked.gate.confidence * 100:.4g} % sure that its requirement is met, "
-            "“failed” if we are as sure that it is not, and otherwise not settled: there is not enough evidence for "
-            "either."
+            f"A gate is “passed” if we are {exact_percent(asked.gate.confidence)} sure that its requirement is met, "
+            "“failed” if we are as sure that it is not, and otherwise neither: the evidence is not enough."
         )
     unit = attrs["unit"]
     turns = "A conversation has one turn or more, each a question and its answer. " if unit == "conversation" else ""
@@ -416,7 +415,7 @@ def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
         "If it must work every time, look at pass^k.",
         "New tasks: the expected rate on tasks like these, as after a release. These tasks: the average over the tasks "
         "that were tested.",
-        "What the numbers take for granted: the tasks are a sample of the tasks that matter; attempts at one task do "
+        "What the numbers assume: the tasks are a sample of the tasks that matter; attempts at one task do "
         f"not affect each other;{alike} verdicts are right{judge}; what could not be scored would have passed as often "
         "as the rest.",
     ]

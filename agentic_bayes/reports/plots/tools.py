@@ -10,7 +10,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.formatting import exact_percent, format_number, plural
 from agentic_bayes.judges.calibration import JudgeCalibration
 from agentic_bayes.reports.plots import style
 
@@ -166,7 +166,7 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
         for rate in (result.sensitivity, result.specificity)
     )
     entries: list[style.LegendEntry] = [
-        (points, f"people's labels, {100 * result.ci_prob:g} % Wilson intervals"),
+        (points, f"people's labels, {exact_percent(result.ci_prob)} Wilson intervals"),
         (threshold, f"threshold {result.threshold:g}"),
         (diagonal, "score = share"),
     ]

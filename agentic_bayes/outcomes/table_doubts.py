@@ -1,0 +1,254 @@
+"""Doubts about a table that can be read: what may be counted as something that it is not."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
+
+import numpy as np
+
+from agentic_bayes.errors import AgenticBayesWarning
+from agentic_bayes.evidence import table as tables
+from agentic_bayes.evidence.frames import EngineTable, OpenTable, collected
+from agentic_bayes.formatting import ELLIPSIS, first_few, plural
+from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.rows import CodedColumn
+from agentic_bayes.outcomes.verdicts import CRASHES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUM = re.compile(
+    r"(grand |sub|sub-|macro |micro |weighted )?"
+    r"(totals?|sum|overall|all (?=tasks|problems|benchmarks)|averages?|mean|avg\.?|median|gesamt|summe|std)"
+    r"( ?(average|mean|total|accuracy|scores?|rate|pass rate|success rate|tasks|problems|benchmarks))*\s*([(:].*)?"
+    r"|(sub|sub-|grand )total.*|pass[@^]\d+|gesamtergebnis|durchschnitt|moyenne|promedio|合計|平均|итого|[∑ø]"
+    r"|n ?= ?\d+|[*†‡] .*|(notes?|source):.*"
+)
+_SHORTENED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]{2}")
+_SHARES = re.compile(r"(.*[ _])?(acc|accuracy|rate|mean|avg|average|percent(age)?)([ _,].*)?|pass[@^](\d+|k)|.*%.*")
+_STATUS = ("status", "state", "exit_status", "termination_reason", "finish_reason", "stop_reason")
+
+
+def doubts(
+    opened: OpenTable,
+    agents: Sequence[str],
+    tasks: Sequence[str],
+    roles: Mapping[str, str],
+    threshold: float | None,
+    *,
+    wide: bool,
+) -> Iterator[str]:
+    """What may be wrong although the table can be read: sums, and columns of other names with agents or errors."""
+    for kind, labels in (("task", tasks), ("agent", agents)):
+        if len(labels) > 1 and (sums := [name for name in labels if SUM.fullmatch(name.strip().lower())]):
+            yield f"{kind} {sums[0]!r} counts as {_A[kind]}: if it sums up the others, leave its rows out"
+        if shortened := next((name for name in labels if _SHORTENED.fullmatch(name)), ""):
+            yield f"{kind} {shortened!r} looks like an id that a spreadsheet shortened, so that several became one"
+    if wide:
+        return
+    free = [name for name in opened.names if name not in roles.values() and opened.holds(name)]
+    if tables.usual("failures", [roles.get("trials", "")]):
+        yield (
+            f"{roles['trials']!r} is read as the number of all trials; if it counts the failures: "
+            f'table["trials"] = table["{roles["successes"]}"] + table["{roles["trials"]}"]'
+        )
+    for role in ("correct", "successes"):
+        if tables.usual("failures", [name := roles.get(role, "")]):
+            way = ".astype(int).rsub(1)" if role == "correct" else f'.rsub(table["{roles.get("trials")}"])'
+            yield f'{name!r} is read as what succeeded; if it marks failures: table["{role}"] = table["{name}"]{way}'
+    if "agent" not in roles:
+        names = tables.usual("agent", free)
+        if several := next((name for name in names if len(distinct(opened, name)) > 1), None):
+            yield (
+                f"there is no column 'agent', so all rows are one agent: if {several!r} names agents, give "
+                f"agent={several!r} (--columns agent={several})"
+            )
+    left_out = tables.usual("left_out", free)
+    if "correct" in roles:
+        yield from _apart(opened, free, roles)
+        for name in left_out:
+            if marked := [v for v in distinct(opened, name) if str(v).strip().lower() in {*tables.TRUE, "yes", "y"}]:
+                yield (
+                    f"column {name!r} is not used: if {tables.shown(marked[0])} marks trials without a verdict: "
+                    f'table.loc[table["{name}"].astype(str) == {str(marked[0])!r}, "{roles["correct"]}"] = None'
+                )
+    else:
+        for name in [*left_out, *tables.usual("error", free), *(name for name in free if name.lower() == "errors")]:
+            if any(tables.number(value) for value in distinct(opened, name)):
+                yield (
+                    f"column {name!r} is not used; if it counts trials that are not among {roles['trials']!r}, call it "
+                    "'unscored', or 'errored' if their agents crashed"
+                )
+    if "correct" in roles and "error" not in roles:
+        for name in (*tables.usual("error", free), *(name for name in free if name.lower() in _STATUS)):
+            values = distinct(opened, name)
+            marks = [(str(value).strip().lower(), value) for value in values if not tables.is_blank(value)]
+            of_status = name.lower() in _STATUS
+            errors = [value for mark, value in marks if mark in CRASHES or not (of_status or mark in tables.NO_ERROR)]
+            if errors and len(values) > 1:
+                way = f"give error={name!r} (--columns error={name})"
+                if of_status:
+                    way = f'table["error"] = table["{name}"].isin({[str(value) for value in errors]})'
+                yield (
+                    f"column {name!r} is not used, so trials that crashed count by their verdicts: if its values "
+                    f"({', '.join(map(tables.shown, errors[:3]))}) mark them, {way}"
+                )
+                break
+    if threshold is not None and _SHARES.fullmatch(roles.get("correct", "").lower()):
+        yield (
+            f"every value of {roles['correct']!r} is cut at {threshold:g} as one trial: if it is a share of several "
+            "trials, give counts instead, successes = share * trials"
+        )
+
+
+def _apart(opened: OpenTable, free: Sequence[str], roles: Mapping[str, str]) -> Iterator[str]:
+    """Doubts whether rows of one task are its trials, by columns that are not used."""
+    if "trial" in roles:
+        return  # no trial comes twice
+    keys, task, tallies = [roles[role] for role in ("agent", "task") if role in roles], roles["task"], Tallies(opened)
+    for name in tables.usual("frequency", free) if not tables.usual("successes", free) else ():
+        counts = [tables.whole_number(value) for value in distinct(opened, name)]
+        some = None not in counts and any(count != 1 for count in counts)
+        if some and tallies.of(keys, roles["correct"])[COUNT].max() == 1:
+            yield (
+                f"column {name!r} is not used, so each row is one trial; if it counts the trials of a row: "
+                f'table = table.loc[table.index.repeat(table["{name}"])]'
+            )
+    for name in tables.usual("trace", free):
+        if len(several := tallies.several([name], task)):
+            names = several.loc[several[KEY] == several[KEY].iloc[0], task].tolist()
+            yield (
+                f"{name} {tables.shown(several[name].iloc[0])} has several tasks "
+                f"({first_few(list(map(tables.shown, names)), MOST_SHOWN, rest=ELLIPSIS)}): if these are scores of one "
+                f'trial, keep one: table = table[table["{task}"] == {names[0]!r}]'
+            )
+    parts = [*tables.usual("part", free), *tables.usual("group", free)]
+    for name in dict.fromkeys([*tables.usual("metric", free), *parts]):
+        if not len(several := tallies.several(keys, name)):
+            continue
+        values = list(map(str, several.loc[several[KEY] == several[KEY].iloc[0], name]))
+        differ = (
+            f"rows of task {tables.shown(several[task].iloc[0])} differ in {name!r} "
+            f"({first_few(list(map(tables.shown, values)), MOST_SHOWN, rest=ELLIPSIS)}) and count as trials"
+        )
+        if name in parts:
+            yield f"{differ}: if tasks of the same name are different tasks there: {told_apart(name, task)}"
+        else:
+            yield f"{differ}: if these are not attempts, keep one: {kept(name, values[0])}"
+    if "agent" in roles or not tables.usual("agent", free):
+        for name in dict.fromkeys([*tables.usual("trial", free), *tables.usual("attempt", free)]):
+            tally = tallies.of(keys, name)
+            again = int((tally[COUNT] - 1).sum())
+            if again and tally[KEY].duplicated().any():
+                yield (
+                    f"column {name!r} is not used, and rows repeat the {', '.join(keys)} and {name} of an earlier one "
+                    f"({plural(again, 'row')}): if they were copied, table = table.drop_duplicates()"
+                )
+
+
+def kept(name: str, value: object) -> str:
+    """How to keep the rows with one value."""
+    return f'table = table[table["{name}"].astype(str) == {str(value)!r}]'
+
+
+def told_apart(name: str, task: str) -> str:
+    """How to make a column part of the task's name."""
+    return f'table["{task}"] = table["{name}"].astype(str) + "/" + table["{task}"].astype(str)'
+
+
+KEY, COUNT = "key of a row", "rows counted"  # columns that no table has
+MOST_CODES = 2**62  # that an integer tells apart
+
+
+class Tallies:
+    """Distinct rows of some columns of a table; each column is coded only once."""
+
+    def __init__(self, opened: OpenTable) -> None:
+        self.opened = opened
+        self._coded: dict[str, CodedColumn] = {}
+
+    def of(self, keys: Sequence[str], name: str) -> pd.DataFrame:
+        """The distinct rows of `keys` and `name`, a number for each that `keys` have, and how many rows there are."""
+        import pandas as pd
+
+        opened, weights, coded = self.opened, None, self._coded
+        if isinstance(opened, EngineTable) and opened.lazy:
+            import narwhals as nw
+
+            lazy = opened.selected({column: opened.cells(column) for column in (*keys, name)})
+            counted = lazy.group_by(list(lazy.collect_schema())).agg(nw.len().alias(COUNT))
+            frame, coded = collected(counted, [*keys, name, COUNT]), {}  # other rows each time
+            weights = frame[COUNT].to_numpy()
+        else:
+            frame = opened.take([*keys, name])
+        row = key = np.zeros(len(frame), dtype=np.int64)
+        for column in (*keys, name):
+            one = coded[column] if column in coded else coded.setdefault(column, CodedColumn.of(frame[column]))
+            if row.max(initial=0) >= MOST_CODES // (len(one.values) + 1):
+                row, _ = pd.factorize(row)
+            key, row = row, row * (len(one.values) + 1) + one.codes + 1
+        codes, found = pd.factorize(row)
+        first = np.empty(found.size, dtype=np.int64)
+        first[codes[::-1]] = np.arange(codes.size)[::-1]
+        return frame.iloc[first].assign(**{KEY: key[first], COUNT: np.bincount(codes, weights)})
+
+    def several(self, keys: Sequence[str], name: str) -> pd.DataFrame:
+        """The rows of `of` whose keys have more than one value of `name`."""
+        tally = self.of(keys, name)
+        return tally[tally[KEY].duplicated(keep=False)]
+
+
+_SUM_TRIALS = 4  # fewer are the sum of others by chance too often
+MOST_SHOWN, MOST_PAIRS = 3, 5  # values, and pairs of names, that a doubt lists
+_A = {"task": "a task", "agent": "an agent"}
+
+
+def sums(tasks: Sequence[str], counts: Array) -> Iterator[str]:
+    """The doubt that the counts of a task are the sum of all others, in every agent that has any."""
+    successes, trials = counts[0], counts[1]
+    for i, task in enumerate(tasks if len(tasks) > 2 else ()):
+        twice = (2 * trials[:, i] == trials.sum(axis=1)) & (2 * successes[:, i] == successes.sum(axis=1))
+        if twice.all() and trials[:, i].max() >= _SUM_TRIALS and not SUM.fullmatch(task.strip().lower()):
+            yield f"task {task!r} has as many successes and trials as all others: if it sums them up, leave it out"
+
+
+def distinct(opened: OpenTable, name: str) -> list[Any]:
+    """Some distinct values of a column."""
+    if isinstance(opened, EngineTable) and opened.lazy:
+        return collected(opened.selected({name: opened.cells(name)}).unique().head(_LOOKED_AT), [name])[name].tolist()
+    cells = opened.take([name])[name]
+    try:
+        found: list[Any] = cells.unique().tolist()
+    except (TypeError, NotImplementedError):  # lists, objects
+        found = list({str(cell): cell for cell in cells}.values())
+    return found[:_LOOKED_AT]
+
+
+_LOOKED_AT = 1000
+
+
+def similar(names: Sequence[str], column: str, kind: str) -> Iterator[str]:
+    """The doubt that agents or tasks differ only in case, spaces or invisible characters."""
+    hidden = sorted({sign for name in names if not name.isascii() for sign in name if category(sign) == "Cf"})
+    unseen = str.maketrans(dict.fromkeys(hidden, ""))
+    alike = [" ".join(name.translate(unseen).lower().split()) for name in names]
+    if len({*alike}) == len(names):
+        return
+    seen: dict[str, str] = {}
+    firsts = [seen.setdefault(like, name) for like, name in zip(alike, names, strict=True)]
+    pairs = [f"{first!r} and {name!r}" for first, name in zip(firsts, names, strict=True) if first != name]
+    way = f".str.replace({''.join(['[', *hidden, ']'])!a}, '', regex=True)" if hidden else ""
+    yield (
+        f"{kind} {first_few(pairs, MOST_PAIRS)} differ only in case, spaces or invisible characters and are counted "
+        f'apart; to join them: table["{column}"] = table["{column}"]{way}.str.lower().str.split().str.join(" ")'
+    )
+
+
+def warn(source: str, doubts: Iterable[str]) -> None:
+    """Warn of these doubts about a table."""
+    for doubt in doubts:
+        warnings.warn(f"{source}: {doubt}", AgenticBayesWarning, stacklevel=3)
