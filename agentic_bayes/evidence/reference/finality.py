@@ -62,6 +62,11 @@ _UNSURE = re.compile(
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
 )
+# Without one of them in a piece, and without a head, an answer asserts what it says; in lower case they are found faster.
+_MARKS = tuple(
+    re.compile(mark.pattern, mark.flags & ~re.IGNORECASE)
+    for mark in (_EARLIER, _DEPARTED, _FINAL, _FIRST, _WRONGLY, _THOUGH, _WHICH_ONE, _CHOOSE, _NOW)
+)
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
 _SAID_BEFORE = "The answer names the reference only as what it was, or what was said before; it says: {}."
 
@@ -94,10 +99,11 @@ def set_aside(
     `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's
     names if the reference is one.
     """
-    if _EARLIER.search(reference):
+    pieces = list(_pieces(answer))
+    if _EARLIER.search(reference) or not (_DEPENDS.search(answer) or _is_marked(pieces, reading)):
         return ""
     plain = not named and len(reading(reference)) == len(wanted) and all(token.kind == "word" for token in wanted)
-    parts = list(_parts(answer, wanted, known, reading, named, plain=plain))
+    parts = list(_parts(pieces, wanted, known, reading, named, plain=plain))
     given = [i for i, part in enumerate(parts) if part.gives]
     if not given:
         return ""
@@ -153,8 +159,26 @@ def _asks_back(part: _Part) -> bool:
     return bool(asks or (not part.end.startswith(",") and _CHOOSE.search(part.text)))
 
 
+def _pieces(answer: str) -> Iterator[tuple[str, str]]:
+    """The sentences, clauses and asides of an answer that are not blank, each with the sign at its end."""
+    at = 0
+    for sign in [*_BREAK.finditer(answer), None]:
+        text = answer[at : sign.start() if sign else len(answer)]
+        at = sign.end() if sign else at
+        if text.strip():
+            yield text, sign[0].strip() if sign else ""
+
+
+def _is_marked(pieces: Sequence[tuple[str, str]], reading: Reading) -> bool:
+    """Whether an answer may assert something else than it names: the reading of its pieces is only worth it then."""
+    if any(mark.search(lower) for lower in (text.lower() for text, _ in pieces) for mark in _MARKS):
+        return True
+    text, end = pieces[0]
+    return end.startswith(_ENDS_HEAD) and text.count(" ") < 3 * SHORT and len(reading(text)) <= SHORT
+
+
 def _parts(
-    answer: str,
+    pieces: Sequence[tuple[str, str]],
     wanted: Sequence[Token],
     known: Collection[tuple[str, str]],
     reading: Reading,
@@ -163,17 +187,12 @@ def _parts(
     plain: bool,
 ) -> Iterator[_Part]:
     sought = {token.key for token in wanted}
-    at = 0
-    for sign in [*_BREAK.finditer(answer), None]:
-        text = answer[at : sign.start() if sign else len(answer)]
-        at = sign.end() if sign else at
-        if not text.strip():
-            continue
+    for text, end in pieces:
         read = reading(text)
         gives = any(token.key in sought and not token.negated for token in read)
         other = any(_is_other(token, wanted, known, named) for token in read)
         other = other or (plain and not gives and _is_short(read, wanted, known))
-        yield _Part(text, read, sign[0].strip() if sign else "", gives, other)
+        yield _Part(text, read, end, gives, other)
 
 
 def _is_other(
