@@ -1,6 +1,6 @@
 """Time, memory and error of the engines of the hierarchical model.
 
-``python benchmarks/engines.py`` prints four tables: `estimate` and its summary, next to our goals;
+``python benchmarks/engines.py`` prints four tables: `estimate` and its summary, next to our targets;
 the exact engine over sizes of data, with the draws of `tasks` and `task` timed separately; how its time grows, as
 slopes of log time over log size; and the exact engine next to PyMC with nutpie (4 × 1,000 draws) on the same outcomes.
 Seconds are wall time: for the exact engine the median of five runs after a warm-up, for the sampler one run. The first
@@ -46,8 +46,8 @@ GROWING = {
     "trials": (2, (1, 50, 10), (1, 50, 1_000)),
 }
 FEW_KS, MANY_KS = 5, 100
-# size → goals in wall time (hierarchical): of a fit with means and intervals of `population`, and with `summary()`
-GOALS = {(3, 50, 5): ("25 ms", "60 ms"), (13, 80, 5): ("120 ms", "300 ms"), (200, 10, 3): ("1 s", "–")}
+# size → targets in wall time (hierarchical): of a fit with means and intervals of `population`, and with `summary()`
+TARGETS = {(3, 50, 5): ("25 ms", "60 ms"), (13, 80, 5): ("120 ms", "300 ms"), (200, 10, 3): ("1 s", "–")}
 METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
 
@@ -55,7 +55,7 @@ REPEAT = 5
 def main(sizes: Sequence[tuple[int, int, int]] = SIZES, compared: Sequence[tuple[int, int, int]] = COMPARED) -> None:
     """Run everything and print the tables."""
     print_table(
-        ("agents × tasks × trials", "method", "population", "CPU", "goal", "with summary", "CPU", "goal"), goals()
+        ("agents × tasks × trials", "method", "population", "CPU", "target", "with summary", "CPU", "target"), targets()
     )
     print()
     print_table(
@@ -114,16 +114,16 @@ def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
     return statistics.median(times[1:])
 
 
-def goals() -> list[tuple[str, ...]]:
+def targets() -> list[tuple[str, ...]]:
     """`estimate` with the intervals of `population`, and with its summary; and all k up to 100 next to one."""
     rows = []
-    for size in GOALS:
+    for size in TARGETS:
         outcomes = simulated(*size)
         for method in ("hierarchical", "crossed") if size[0] <= MOST_CROSSED else ("hierarchical",):
             population = least(lambda o=outcomes, m=method: aggregates(estimate(o, m).posterior, "population"))
             summary = least(lambda o=outcomes, m=method: estimate(o, m).summary())
             name = " × ".join(map(str, size))
-            alone, whole = GOALS[size] if method == "hierarchical" else ("–", "–")
+            alone, whole = TARGETS[size] if method == "hierarchical" else ("–", "–")
             rows.append((name, method, *map(in_ms, population), alone, *map(in_ms, summary), whole))
     outcomes = simulated(3, 50, 5)
     for method in ("hierarchical", "crossed"):

@@ -62,7 +62,7 @@ _UNSURE = re.compile(
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
 )
-# Without one of them in a piece, and without a head, an answer asserts what it says; in lower case they are found faster.
+# Without one of them in a piece, and without a head, an answer asserts what it says; lower case is searched faster.
 _MARKS = tuple(
     re.compile(mark.pattern, mark.flags & ~re.IGNORECASE)
     for mark in (_EARLIER, _DEPARTED, _FINAL, _FIRST, _WRONGLY, _THOUGH, _WHICH_ONE, _CHOOSE, _NOW)
