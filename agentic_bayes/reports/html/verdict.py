@@ -18,6 +18,7 @@ from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.formatting import (
     Metric,
+    cut_text,
     equals,
     exact_percent,
     format_number,
@@ -42,6 +43,7 @@ from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 
 MOST_NAMED = 3
+MOST_OF_JUDGE = 60  # characters
 MOST_LISTED = 3  # agents that an answer goes through
 USUAL = {  # options of a command where they are not given
     "--unit": "conversation",
@@ -208,6 +210,9 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
         f"{trial}{pass_rule(est.outcomes.attrs)}.",
         *chosen,
     ]
+    if judge := est.outcomes.attrs.get("judge"):
+        errors = "corrected for by human labels" if est.judge_note else "not corrected for: no human labels were given"
+        lines.append(f"Judged by {cut_text(str(judge), MOST_OF_JUDGE)}, whose errors are {errors}.")
     return Answer("What was tested?", tuple(lines))
 
 
