@@ -875,7 +875,7 @@ class TestCommands:
         assert (
             "A classical test (paired t, p = 0.052) does not find a difference: treat it as borderline." in page.words
         )
-        assert "Judged by reference-judge/4, whose errors are not corrected for: no human labels were given." in page.words
+        assert "Judged by reference-judge/4, whose errors are not corrected for: no human labels" in page.words
         said_by = {one[0] for one in page.data(2)["trials"] if one[6][0][1]}
         assert said_by == {0}  # only the first version's conversations were given
         assert "agentic-bayes estimate e.jsonl --unit conversation --indicator answer" in page.words
