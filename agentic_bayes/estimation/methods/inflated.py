@@ -81,6 +81,8 @@ class InflatedPosterior(GridPosterior):
         mass = grid.weights[held]
         for power, own in by_family(metrics):
             for k, table in self._powers(grid, power, 0, 0, own):
+                weighed = grid.weights * table
+                moments = float(weighed.sum()), float(np.vdot(weighed, table))
                 values = table[held] if power else 1 - table[held]
                 order = np.argsort(values)
                 values, own_mass = values[order], mass[order]
@@ -90,7 +92,7 @@ class InflatedPosterior(GridPosterior):
                     inverse=partial(_interpolated, middle, values, None, None),
                     draw=partial(self._population_draws, agent, own[k]),
                     smooth=False,
-                    **self._known(agent, own[k], table),
+                    **self._known(agent, own[k], *moments),
                 )
         return found
 

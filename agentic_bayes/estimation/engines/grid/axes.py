@@ -310,9 +310,10 @@ class Concentration:
         """ρ of v."""
         return np.exp(-softplus(v)) if self.in_log_kappa else np.expm1(v) / self.scale
 
-    def over(self, low: float, high: float, nodes: int) -> RhoAxis:
-        """Gauss-Legendre nodes between two values of v."""
-        return self.at(*legendre_between(low, high, nodes))
+    @cached_property
+    def over(self) -> Callable[[float, float, int], RhoAxis]:
+        """Gauss-Legendre nodes between two values of v; the same nodes are made once."""
+        return cache(lambda low, high, nodes: self.at(*legendre_between(low, high, nodes)))
 
     def at(self, v: Array, log_dv: Array) -> RhoAxis:
         """Given nodes v and log dv."""

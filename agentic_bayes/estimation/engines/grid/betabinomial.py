@@ -109,6 +109,7 @@ def mean_powers(
     """Each k, in rising order, and its `mean_power`: a product starts from the one before it."""
     passed, tried = one_minus_rho * mu + c * rho, one_minus_rho + n * rho
     out, done = np.ones(np.broadcast_shapes(passed.shape, rho.shape)), 0
+    factor = np.empty(out.shape)
     for k in sorted(ks):
         if k > LONGEST_PRODUCT:
             positive = np.maximum(rho, TINY)
@@ -116,8 +117,9 @@ def mean_powers(
             yield k, np.exp(np.minimum(next(logs) - next(logs), 0))
             continue
         for j in range(done, k):
-            factor = passed + j * rho
-            factor /= tried + j * rho
+            share = 1 / (tried + j * rho)
+            np.multiply(passed, share, out=factor)
+            factor += j * rho * share
             out *= factor
         done = k
         yield k, out.copy()

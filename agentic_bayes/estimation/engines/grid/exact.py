@@ -55,31 +55,21 @@ class GridPosterior(Posterior):
 
     def _new_tasks(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Distribution]:
         fine = self.once((agent, "fine"), lambda: FineGrid.of(self.fit.agents[agent]))
-        known, found = self._new_moments(agent, metrics), dict[Metric, Distribution]()
-        for metric, new in fine.new_tasks(metrics).items():
-            found[metric] = Tabulated(
+        return {
+            metric: Tabulated(
                 below=new.below,
                 inverse=new.quantile,
                 draw=partial(self._population_draws, agent, metric),
                 parts=new.below_by_rho,
-                **known[metric],
+                **self._known(agent, new.metric, *new.moments),
             )
-        return found
+            for metric, new in fine.new_tasks(metrics).items()
+        }
 
-    def _new_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, dict[str, Any]]:
-        """What is known of each metric of a new task: mean, sd and the number of tasks that tell of it."""
-        grid, found = self.fit.agents[agent], {}
-        for power, own in by_family(metrics):
-            for k, table in self._powers(grid, power, 0, 0, own):
-                found[own[k]] = self._known(agent, own[k], table)
-        return found
-
-    def _known(self, agent: int, metric: Metric, table: Array) -> dict[str, Any]:
-        """The same of one metric, from E t at every node."""
-        weighed = self.fit.agents[agent].weights * table
-        mean = float(weighed.sum())
-        sd = float(np.sqrt(max(float(np.vdot(weighed, table)) - mean**2, 0)))
-        return {"mean": float(of_tail(mean, metric)), "sd": sd, "n_tasks": int(self.counts.scored[agent].sum())}
+    def _known(self, agent: int, metric: Metric, first: float, second: float) -> dict[str, Any]:
+        """What is known of a metric of a new task: mean, sd and the number of tasks that tell of it."""
+        sd = float(np.sqrt(max(second - first**2, 0)))
+        return {"mean": float(of_tail(first, metric)), "sd": sd, "n_tasks": int(self.counts.scored[agent].sum())}
 
     def _tasks_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, tuple[float, float]]:
         """Mean and sd of the mean over tasks: the variance between nodes plus the one within."""

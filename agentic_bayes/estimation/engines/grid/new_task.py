@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 
 import numpy as np
 
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
-from agentic_bayes.estimation.engines.grid.axes import Axis, hermite, node_slopes
+from agentic_bayes.estimation.engines.grid.axes import Axis, hermite
 from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 REFINE = 3  # nodes of θ per half node of the grid: cubics between them give quantiles to 3e-8
+SPACED = 2 * REFINE  # as far apart are those that are nodes of the grid
+TOGETHER = 8  # metrics at a time, to stay in the processor's cache
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
 QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
-AROUND = 4  # of these on each side of one that is wanted
+BEYOND = 2  # nodes on each side on which a slope depends
+# weights of the outermost five nodes (rows) in the polynomial through them, two nodes and one node farther out
+CONTINUED = np.array([[15.0, 5], [-40, -10], [45, 10], [-24, -5], [5, 1]])
+AROUND = 2  # of these on each side of one that is wanted
+
+Table = tuple[Array, Array, Array]  # normal quantiles, logits of a metric there, and their slopes
 
 
 @dataclass(frozen=True)
@@ -32,133 +40,216 @@ class FineGrid:
     axis: Axis  # θ of the fine nodes, uniform in x
     rho: Array  # shape (ρ nodes,)
     one_minus_rho: Array
+    weights: Array  # shape (ρ nodes, nodes of the grid); posterior mass; each SPACED-th fine node is one of the grid
     cumulative: Array  # shape (ρ nodes, nodes); posterior mass of this ρ and of θ up to this node
     density: Array  # its derivative by the number of the node
 
     @classmethod
     def of(cls, grid: AgentGrid) -> FineGrid:
-        """Of one agent's grid."""
-        coarse = grid.axis
-        size = 2 * coarse.size - 1
-        axis = Axis(coarse.centre, coarse.scale, coarse.start, coarse.step / 2 / REFINE, REFINE * (size - 1) + 1)
+        """Of one agent's grid, where it has mass."""
         matters = grid.weights.sum(axis=0) > 1e-12
-        mass = np.empty((size, int(matters.sum())))
-        mass[::2] = grid.weights[:, matters]
-        mass[1::2] = np.exp(_at_midpoints(grid.log_weights[:, matters], grid.log_weights.max()))
+        weights, coarse = grid.weights[:, matters], grid.axis
+        held = np.flatnonzero(weights.sum(axis=1) > 1e-16)
+        first, last = max(held[0] - 1, 0), min(held[-1] + 1, coarse.size - 1)
+        kept, size = slice(first, last + 1), 2 * (last - first) + 1
+        axis = Axis(
+            coarse.centre,
+            coarse.scale,
+            coarse.start + coarse.step * first,
+            coarse.step / SPACED,
+            REFINE * (size - 1) + 1,
+        )
+        mass = np.empty((size, weights.shape[1]))
+        mass[::2] = weights[kept]
+        mass[1::2] = np.exp(_at_midpoints(grid.log_weights[:, matters], grid.log_weights.max()))[first:last]
         mass /= mass.sum()
-        rho, one_minus_rho = grid.rho.rho[matters], grid.rho.one_minus_rho[matters]
-        return cls(axis, rho, one_minus_rho, *(mass.T @ matrix.T for matrix in _sinc_integrals(size)))
+        integrals = (mass.T @ matrix.T for matrix in _sinc_integrals(size))
+        return cls(axis, grid.rho.rho[matters], grid.rho.one_minus_rho[matters], weights[kept].T, *integrals)
 
     def new_tasks(self, metrics: Iterable[Metric]) -> dict[Metric, NewTask]:
         """The distribution of each of these metrics; pass@1 is pass^1."""
         same = {metric: Metric("pass^1") if metric.k == 1 else metric for metric in metrics}
-        found = {}
-        for power, own in by_family(same.values()):
-            share = np.exp(-np.logaddexp(0, -self.axis.theta if power else self.axis.theta))
-            for k, tail in mean_powers(share, self.rho[:, None], self.one_minus_rho[:, None], 0, 0, own):
-                found[own[k]] = NewTask(self, tail, own[k])
+        tails, found = self._tails(set(same.values())), dict[Metric, NewTask]()
+        while some := dict(islice(tails, TOGETHER)):
+            together = NewTasks(self, some)
+            found |= {metric: NewTask(together, place, metric) for place, metric in enumerate(some)}
         return {metric: found[computed] for metric, computed in same.items()}
 
+    def _tails(self, metrics: Iterable[Metric]) -> Iterator[tuple[Metric, Array]]:
+        """Each metric, and E t at every node for its t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t)."""
+        for power, own in by_family(metrics):
+            share = np.exp(-np.logaddexp(0, -self.axis.theta if power else self.axis.theta))
+            for k, tail in mean_powers(share, self.rho[:, None], self.one_minus_rho[:, None], 0, 0, own):
+                yield own[k], tail
 
-class NewTask:
-    """Distribution function and quantiles of one metric, tabulated on its logit scale.
+
+class NewTasks:
+    """Distribution functions and quantiles of some metrics, all at once, tabulated on their logit scales.
 
     Quantiles come from monotone cubic interpolation of the tabulated distribution function, of its logit scale against
     the normal quantile of the probability, where it is nearly straight. They agree with a root finder to 1e-5.
     """
 
-    def __init__(self, fine: FineGrid, tail: Array, metric: Metric) -> None:
-        self.fine, self.power = fine, metric.power
-        # everything of shape (ρ nodes, nodes), increasing along the nodes
-        self.logits = logit(tail) if self.power else -logit(tail)
-        rise = node_slopes(self.logits.T).T
-        self.slopes = np.divide(fine.density, rise, out=np.zeros_like(rise), where=rise > 0)
+    def __init__(self, fine: FineGrid, tails: Mapping[Metric, Array]) -> None:
+        self.fine, (rows, size) = fine, fine.cumulative.shape
+        # shape (metrics, ρ nodes, nodes), increasing along the nodes, and continued by the polynomial through the last
+        # five, whose slopes there are those of the central differences
+        self._continued = np.empty((len(tails), rows, size + 2 * BEYOND))
+        self._logits = self._continued[:, :, BEYOND:-BEYOND]
+        self.moments = []  # of each metric E t and E t²
+        for own, (metric, tail) in zip(self._logits, tails.items(), strict=True):
+            own[...] = logit(tail) if metric.power else -logit(tail)
+            known = tail[:, ::SPACED]
+            weighed = fine.weights * known
+            self.moments.append((float(weighed.sum()), float(np.vdot(weighed, known))))
+        self._continued[:, :, :BEYOND] = self._logits[:, :, :5] @ CONTINUED
+        self._continued[:, :, : -BEYOND - 1 : -1] = self._logits[:, :, :-6:-1] @ CONTINUED
+        self._whole = dict[int, Table]()
+        self._asked = b"", np.empty((0, 0))
 
-    def _below(self, at: Array) -> tuple[Array, Array]:
-        """P(logit metric ≤ at) and its density there."""
-        value, density = self._below_by_rho(at)
-        return np.minimum(np.maximum(value.sum(axis=0), 0), 1), density.sum(axis=0)
+    def below_by_rho(self, at: Array, metrics: slice | Array) -> tuple[Array, Array]:
+        """P(logit metric ≤ at and this ρ) and its density, by cubic interpolation, shape (metrics, ρ nodes, points).
 
-    def _below_by_rho(self, at: Array) -> tuple[Array, Array]:
-        """The same for each ρ, by cubic interpolation, shape (ρ nodes, points)."""
-        # shape (ρ nodes, points): the cell of each point, and the values at its ends
-        rows, size = self.logits.shape
-        cell = np.array([logits.searchsorted(at, side="right") for logits in self.logits]) - 1
-        cell = np.minimum(np.maximum(cell, 0), size - 2) + size * np.arange(rows)[:, None]
-        x, y, slopes = (
-            (table.take(cell), table.take(cell + 1)) for table in (self.logits, self.fine.cumulative, self.slopes)
+        Points are those of each metric, shape (metrics, points).
+        """
+        continued, logits = self._continued[metrics], self._logits[metrics]
+        (metric_count, rows, width), size = continued.shape, logits.shape[2]
+        cell = np.array(
+            [[row.searchsorted(own, side="right") for row in of] for own, of in zip(at, logits, strict=True)]
         )
-        value, density = hermite(x, y, slopes, at)
-        low, high = at < self.logits[:, :1], at > self.logits[:, -1:]
-        value = np.where(low, 0.0, np.where(high, self.fine.cumulative[:, -1:], value))
-        return value, np.where(low | high, 0.0, density)
+        cell = np.minimum(np.maximum(cell - 1, 0), size - 2)
+        place = cell + width * np.arange(metric_count * rows).reshape(metric_count, rows, 1)
+        before, behind, low, high, next_one, after = (continued.take(place + more) for more in range(6))
+        rises = (8 * (high - behind) + before - next_one) / 12, (8 * (next_one - low) + behind - after) / 12
+        cell += size * np.arange(rows)[:, None]
+        mass, density = (
+            (table.take(cell), table.take(cell + 1)) for table in (self.fine.cumulative, self.fine.density)
+        )
+        slopes = tuple(
+            np.divide(own, rise, out=np.zeros(rise.shape), where=rise > 0)
+            for own, rise in zip(density, rises, strict=True)
+        )
+        at = at[:, None, :]
+        value, slope = hermite((low, high), mass, slopes, at)
+        outside = at < logits[:, :, :1], at > logits[:, :, -1:]
+        value = np.where(outside[0], 0.0, np.where(outside[1], self.fine.cumulative[:, -1:], value))
+        return value, np.where(outside[0] | outside[1], 0.0, slope)
+
+    def below(self, at: Array, metrics: slice | Array) -> tuple[Array, Array]:
+        """P(logit metric ≤ at) and its density, shape (metrics, points)."""
+        value, density = self.below_by_rho(at, metrics)
+        return np.minimum(np.maximum(value.sum(axis=1), 0), 1), density.sum(axis=1)
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Logits of each metric near the normal quantiles that are tabulated, and which of them each is if counted.
+
+        Both of shape (metrics, quantiles): nodes of the grid that lie far apart give several quantiles the same place.
+        """
+        from scipy.special import ndtr
+
+        weight = np.maximum(self.fine.density[:, ::REFINE].ravel(), 0)
+        places = np.empty((len(self._logits), QUANTILES.size))
+        for place, logits in zip(places, self._logits[:, :, ::REFINE].reshape(len(places), -1), strict=True):
+            order = np.argsort(logits, kind="stable")
+            rough = np.cumsum(weight[order])
+            place[:] = np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order])
+        return places, np.cumsum(np.diff(places, axis=1, prepend=-np.inf) > 0, axis=1)
+
+    def _tables(self, at: Array, metrics: slice) -> tuple[Array, Array]:
+        """Normal quantiles and the slope of the logit there, shape (metrics, points)."""
+        from scipy.special import ndtri
+
+        mass, density = self.below(at, metrics)
+        z = ndtri(np.clip(mass, 1e-14, 1 - 1e-14))
+        return z, np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) / np.maximum(density, TINY)
+
+    def quantiles(self, metric: int, wanted: Array) -> Array:
+        """Logits of a metric at normal quantiles, from the part of the table around them, for all metrics at once.
+
+        From the metric's whole table where they are many, or where that part has gaps.
+        """
+        key = wanted.tobytes()
+        if self._asked[0] != key:
+            self._asked = key, self._near(wanted)
+        values = self._asked[1][metric]
+        if not np.isnan(values).any():
+            return values
+        if metric not in self._whole:
+            at = np.unique(self._places[0][metric])
+            z, slopes = (part[0] for part in self._tables(at[None], slice(metric, metric + 1)))
+            rising = _rising(z)
+            self._whole[metric] = z[rising], at[rising], slopes[rising]
+        z, at, slopes = self._whole[metric]
+        if z.size == 1:
+            return np.full(wanted.shape, at[0])
+        wanted = np.clip(wanted, z[0], z[-1])
+        return _between(z, at, slopes, np.searchsorted(z, wanted, side="right"), wanted)
+
+    def _near(self, wanted: Array) -> Array:
+        """The same from the part of the table around them, shape (metrics, quantiles); NaN where it does not do."""
+        found = np.full((len(self._logits), wanted.size), np.nan)
+        near = np.unique(np.searchsorted(QUANTILES, wanted)[:, None] + np.arange(-AROUND, AROUND))
+        if 2 * near.size > QUANTILES.size or near[0] < 0 or near[-1] >= QUANTILES.size:
+            return found
+        at, number = (part[:, near] for part in self._places)
+        for metric, (z, *parts) in enumerate(zip(*self._tables(at, slice(None)), at, number, strict=True)):
+            rising = _rising(z)
+            z, (slopes, own, counted) = z[rising], (part[rising] for part in parts)
+            cell = np.searchsorted(z, wanted, side="right")
+            if cell.min() > 0 and cell.max() < z.size and np.all(counted[cell] - counted[cell - 1] == 1):
+                found[metric] = _between(z, own, slopes, cell, wanted)
+        return found
+
+
+def _rising(z: Array) -> Array:
+    """Which values are larger than all before them."""
+    return np.append(True, np.diff(np.maximum.accumulate(z)) > 0)
+
+
+def _between(z: Array, at: Array, slopes: Array, cell: Array, wanted: Array) -> Array:
+    """Between rows cell - 1 and cell of a table."""
+    cell = np.clip(cell, 1, z.size - 1)
+    x, y, slope = ((part[cell - 1], part[cell]) for part in (z, at, slopes))
+    return hermite(x, y, slope, wanted)[0]
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """Distribution function and quantiles of one metric."""
+
+    together: NewTasks
+    place: int  # of this metric among them
+    metric: Metric
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """E t and E t² for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t)."""
+        return self.together.moments[self.place]
 
     def below(self, y: Array) -> Array:
         """P(metric ≤ y)."""
         y = np.asarray(y, dtype=float)
-        return self._below(self._logit(y).ravel())[0].reshape(y.shape)
+        return self.together.below(self._logit(y).reshape(1, -1), self._own)[0].reshape(y.shape)
 
     def below_by_rho(self, y: float) -> Array:
         """P(metric ≤ y and this ρ), shape (ρ nodes,): given ρ, all metrics rise with μ."""
-        return self._below_by_rho(self._logit(np.array([y])))[0][:, 0]
+        return self.together.below_by_rho(self._logit(np.array([[y]])), self._own)[0][0, :, 0]
+
+    @property
+    def _own(self) -> slice:
+        return slice(self.place, self.place + 1)
 
     def _logit(self, y: Array) -> Array:
-        return logit(y) if self.power else -logit(1 - y)
-
-    @cached_property
-    def _places(self) -> Array:
-        """Logits of the metric near the normal quantiles that are tabulated."""
-        from scipy.special import ndtr
-
-        logits, weight = (part[:, ::REFINE].ravel() for part in (self.logits, self.fine.density))
-        order = np.argsort(logits, kind="stable")
-        rough = np.cumsum(np.maximum(weight[order], 0))
-        at = np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order])
-        return np.asarray(at[np.append(True, np.diff(at) > 0)])
-
-    def _table(self, at: Array) -> tuple[Array, Array, Array]:
-        """Normal quantiles, logits of the metric there, and their slopes."""
-        from scipy.special import ndtri
-
-        mass, density = self._below(at)
-        z = ndtri(np.clip(mass, 1e-14, 1 - 1e-14))
-        rising = np.append(True, np.diff(np.maximum.accumulate(z)) > 0)
-        z, at, density = z[rising], at[rising], density[rising]
-        slopes = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) / np.maximum(density, TINY)
-        return z, at, slopes
-
-    @cached_property
-    def _whole(self) -> tuple[Array, Array, Array]:
-        return self._table(self._places)
-
-    def _table_for(self, wanted: Array) -> tuple[Array, Array, Array]:
-        """The part of the table around these normal quantiles; all of it where they are many or that part has gaps."""
-        near = np.unique(np.searchsorted(QUANTILES, wanted)[:, None] + np.arange(-AROUND, AROUND))
-        if 2 * near.size > QUANTILES.size or near[0] < 0 or near[-1] >= QUANTILES.size:
-            return self._whole
-        if self._places.size == QUANTILES.size:
-            part = self._table(self._places[near])
-            cell = np.searchsorted(part[0], wanted, side="right")
-            inside = part[0].size == near.size and cell.min() > 0 and cell.max() < near.size
-            if inside and np.all(near[cell] - near[cell - 1] == 1):
-                return part
-        return self._whole
+        return logit(y) if self.metric.power else -logit(1 - y)
 
     def quantile(self, q: Array) -> Array:
         """Inverse of `below` at probabilities q."""
         from scipy.special import ndtri
 
-        wanted = ndtri(q)
-        z, at, _ = table = self._table_for(wanted.ravel())
-        wanted = np.clip(wanted, z[0], z[-1])
-        if z.size == 1:
-            values = np.full(q.shape, at[0])
-        else:
-            cell = np.clip(np.searchsorted(z, wanted, side="right") - 1, 0, z.size - 2)
-            x, y, slopes = ((part[cell], part[cell + 1]) for part in table)
-            values = hermite(x, y, slopes, wanted)[0]
-        small = np.exp(-np.logaddexp(0, -values if self.power else values))
-        return np.asarray(small if self.power else 1 - small)
+        values = self.together.quantiles(self.place, ndtri(q).ravel()).reshape(q.shape)
+        small = np.exp(-np.logaddexp(0, -values if self.metric.power else values))
+        return np.asarray(small if self.metric.power else 1 - small)
 
 
 def by_family(metrics: Iterable[Metric]) -> Iterator[tuple[bool, dict[int, Metric]]]:
@@ -170,7 +261,9 @@ def by_family(metrics: Iterable[Metric]) -> Iterator[tuple[bool, dict[int, Metri
 
 def logit(p: Array) -> Array:
     """Log p/(1 - p), finite at 0 and 1."""
-    return np.asarray(np.log(np.maximum(p, TINY)) - np.log(np.maximum(1 - p, 1e-17)))
+    rest = 1 - p
+    np.log(np.maximum(rest, 1e-17, out=rest), out=rest)
+    return np.asarray(np.log(np.maximum(p, TINY)) - rest)
 
 
 def _at_midpoints(log_mass: Array, top: float) -> Array:

@@ -30,6 +30,7 @@ from agentic_bayes.estimation.engines.grid.agent_grid import (
 from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
+    Concentration,
     LogitPrior,
     Splines,
     kept_range,
@@ -49,6 +50,7 @@ UNDERFLOW = 1e-200  # of sums of exp
 NARROW = 1.2  # spacings that a kernel must span for the trapezoid rule
 HERMITE_NODES = 9
 NO_MASS = 40.0  # below a log mass of -40 a node adds nothing to sums of floats
+IMPOSSIBLE = 80.0  # below a log density of -80 at some m near the mean, a τ has no mass
 KERNEL_CELLS = 2**17  # functions × targets × nodes at a time, to stay in the processor's cache
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
@@ -176,6 +178,11 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
         return integrals, integrals.sum(axis=0) + log_prior_m(m)
 
     axes = m_axes(log_joint, tau, fine)
+    # with many agents most τ have no mass: what one m tells of each is enough to see it
+    likely = log_joint(np.array([axis.centre for axis in axes]), tau)[1] + log_dtau
+    with np.errstate(invalid="ignore"):
+        kept = np.flatnonzero(~(np.isfinite(likely) & (likely < likely.max() - IMPOSSIBLE)))
+    tau, log_dtau, axes = tau[kept], log_dtau[kept], [axes[k] for k in kept]
     sizes, ends = [axis.size for axis in axes], np.cumsum([axis.size for axis in axes])[:-1]
     integrals, mass = log_joint(np.concatenate([axis.theta for axis in axes]), np.repeat(tau, sizes))
     mass += np.log(np.concatenate([axis.spacing for axis in axes]))
@@ -239,6 +246,9 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
     """Posterior grids of all agents; with `fine` times as many nodes, to check that they are fine enough."""
     kind = InflatedLikelihood if method.inflate else AgentLikelihood
     likelihoods = [kind(counts, agent, method) for agent in range(len(counts.agents))]
+    shared = dict[int, Concentration]()  # agents look at much the same nodes of ρ
+    for part in likelihoods:
+        part.concentration = shared.setdefault(part.concentration.n_max, part.concentration)
     if not method.pool_agents or len(likelihoods) == 1:
         own = LogitPrior(method, "mu")
         return GridFit([agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
