@@ -14,6 +14,7 @@ from scipy import stats
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import Drawn
+from agentic_bayes.estimation.engines.grid import quadrature
 from agentic_bayes.estimation.engines.grid.axes import Axis
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid
@@ -21,7 +22,7 @@ from agentic_bayes.estimation.engines.grid.quadrature import _Functions, rows_of
 from agentic_bayes.estimation.engines.importance.pareto import smoothed
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Hierarchical
-from agentic_bayes.formatting import Metric
+from agentic_bayes.formatting import Metric, metrics_at
 
 FILE = Path(__file__).with_name("exact_numbers.npz")
 SETS = 50
@@ -111,6 +112,32 @@ def test_a_few_quantiles_of_a_new_task_are_those_that_the_whole_table_gives():
         whole = many.quantile(np.concatenate([q, np.linspace(0.001, 0.999, 200)]))[: q.size]
         assert few.quantile(q[1:]).tolist() == whole[1:].tolist()
         assert few.quantile(q).tolist() == whole.tolist()
+
+
+def test_a_metric_is_the_same_alone_and_among_many():
+    """Metrics are tabulated some at a time; which ones are asked for together changes no bit."""
+    fine, q = FineGrid.of(estimate(outcomes_of(*random_counts(2)), "hierarchical").posterior.fit.agents[0]), [0.1, 0.9]
+    metrics = metrics_at(range(1, 13))
+    together = fine.new_tasks(metrics)
+    for metric in metrics:
+        alone = fine.new_tasks([metric])[metric]
+        assert together[metric].quantile(np.array(q)).tolist() == alone.quantile(np.array(q)).tolist()
+        assert together[metric].moments == alone.moments
+
+
+def test_leaving_out_impossible_spreads_between_agents_changes_nothing(monkeypatch):
+    """With forty agents most nodes of τ have no mass; with all of them every number is the same."""
+    rng = np.random.default_rng(4)
+    outcomes = outcomes_of(rng.binomial(6, rng.uniform(0.4, 0.8, (40, 1)), (40, 12)), np.full((40, 12), 6))
+    pools = []
+    for impossible in (quadrature.IMPOSSIBLE, np.inf):
+        monkeypatch.setattr(quadrature, "IMPOSSIBLE", impossible)
+        est = estimate(outcomes, "hierarchical")
+        numbers = est.summary(columns="all")[COLUMNS].to_numpy(float)
+        pools.append((est.posterior.fit.pool.tau.size, numbers))
+    (few, short), (all_of_them, long) = pools
+    assert few < all_of_them
+    np.testing.assert_allclose(short, long, atol=1e-9)
 
 
 def test_quantiles_of_draws_are_those_of_numpy():

@@ -107,7 +107,7 @@ class NewTasks:
         self._whole = dict[int, Table]()
         self._asked = b"", np.empty((0, 0))
 
-    def below_by_rho(self, at: Array, metrics: slice | Array) -> tuple[Array, Array]:
+    def below_by_rho(self, at: Array, metrics: slice) -> tuple[Array, Array]:
         """P(logit metric ≤ at and this ρ) and its density, by cubic interpolation, shape (metrics, ρ nodes, points).
 
         Points are those of each metric, shape (metrics, points).
@@ -135,7 +135,7 @@ class NewTasks:
         value = np.where(outside[0], 0.0, np.where(outside[1], self.fine.cumulative[:, -1:], value))
         return value, np.where(outside[0] | outside[1], 0.0, slope)
 
-    def below(self, at: Array, metrics: slice | Array) -> tuple[Array, Array]:
+    def below(self, at: Array, metrics: slice) -> tuple[Array, Array]:
         """P(logit metric ≤ at) and its density, shape (metrics, points)."""
         value, density = self.below_by_rho(at, metrics)
         return np.minimum(np.maximum(value.sum(axis=1), 0), 1), density.sum(axis=1)
@@ -261,9 +261,7 @@ def by_family(metrics: Iterable[Metric]) -> Iterator[tuple[bool, dict[int, Metri
 
 def logit(p: Array) -> Array:
     """Log p/(1 - p), finite at 0 and 1."""
-    rest = 1 - p
-    np.log(np.maximum(rest, 1e-17, out=rest), out=rest)
-    return np.asarray(np.log(np.maximum(p, TINY)) - rest)
+    return np.asarray(np.log(np.maximum(p, TINY)) - np.log(np.maximum(1 - p, 1e-17)))
 
 
 def _at_midpoints(log_mass: Array, top: float) -> Array:
