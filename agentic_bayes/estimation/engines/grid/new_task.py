@@ -105,7 +105,7 @@ class NewTasks:
         self._continued[:, :, :BEYOND] = self._logits[:, :, :5] @ CONTINUED
         self._continued[:, :, : -BEYOND - 1 : -1] = self._logits[:, :, :-6:-1] @ CONTINUED
         self._whole = dict[int, Table]()
-        self._asked = b"", np.empty((0, 0))
+        self._asked: tuple[bytes, Array] = b"", np.empty((0, 0))
 
     def below_by_rho(self, at: Array, metrics: slice) -> tuple[Array, Array]:
         """P(logit metric ≤ at and this ρ) and its density, by cubic interpolation, shape (metrics, ρ nodes, points).
