@@ -172,7 +172,7 @@ class NewTasks:
         key = wanted.tobytes()
         if self._asked[0] != key:
             self._asked = key, self._near(wanted)
-        values = self._asked[1][metric]
+        values: Array = self._asked[1][metric]
         if not np.isnan(values).any():
             return values
         if metric not in self._whole:
