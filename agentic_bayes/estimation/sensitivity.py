@@ -127,7 +127,7 @@ def _own(values: Array, agent: int, agents: int) -> Array:
     if values.ndim == 1:
         return values
     own = values[:, agent] if values.shape[1] == agents else values
-    return np.asarray(own.reshape(len(own), -1).sum(axis=1))
+    return own if own.ndim == 1 else np.asarray(own.reshape(len(own), -1).sum(axis=1))
 
 
 def _log_likelihood(posterior: Posterior, agent: int) -> Array | None:
