@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_bayes.formatting import first_few
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_number, short
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
 
 NOT_SCORED = "not_scored"
@@ -167,7 +167,7 @@ def _rescored(place: Any, raw: list[Any], options: ReadOptions, path: str, fault
         if not scores and path:  # the turn has no scores of its own, except one of another name
             return place if value is None else {**place, "recorded_score": None}
         chosen = chosen_score(scores, options)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    elif is_number(value) and math.isfinite(value):
         if options.scale is None and 0 <= value <= 1:
             return place
         chosen = rated(value, "", options)

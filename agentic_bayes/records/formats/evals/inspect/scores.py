@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.errors import did_you_mean
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.scores import as_number, is_label
 
@@ -156,9 +157,7 @@ class LogScores:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    listed = [repr(name) for name in names]
-    more = f" or one of {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return " or ".join(listed[:_SHOWN]) + more
+    return first_few(list(map(repr, names)), _SHOWN, between=" or ", rest=" or one of {} more")
 
 
 def leaves(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
