@@ -131,9 +131,7 @@ class _Reading:
     path: str | Path
     columns: Mapping[str, Any] = field(default_factory=dict)  # names of columns; group and weight, also of evidence
     counting: Mapping[str, Any] = field(default_factory=dict)  # arguments of `count_outcomes`
-    needed: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what the estimate groups or weighs tasks by, if unsaid here
+    needed: Mapping[str, str] = field(default_factory=dict)  # what the estimate groups and weighs tasks by
     results: Mapping[str, Any] = field(default_factory=dict)  # options of `evidence_from_results`
 
     def open(self) -> Opened:

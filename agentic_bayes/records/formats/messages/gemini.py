@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -12,8 +11,7 @@ from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
 
 NAME = "gemini"
@@ -49,11 +47,6 @@ def _is_ours(value: Any) -> bool:
     if not isinstance(listed, list) or not listed or str(value.get("role") or "user") not in ROLES:
         return False
     return all(isinstance(part, dict) and "type" not in part and _KINDS & set(map(_camel, part)) for part in listed)
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def _pair(about: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -214,3 +207,4 @@ _DIALECT = Dialect(
     half=_half,
     unwrap=_unwrap,
 )
+read = _DIALECT.read

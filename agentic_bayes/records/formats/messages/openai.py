@@ -7,9 +7,8 @@ before it. A reply (``choices``) stored next to the ``messages`` of its request 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -21,8 +20,7 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, n
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog
 
 NAME = "openai"
@@ -59,11 +57,6 @@ def recognises(shape: Shape) -> bool:
     record = shape.record
     ours = "messages" in shape.record_keys or record.get("object") == "response" or bool(_unwrap(record))
     return ours or _half(record, set()) is not None
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(with_results(parts(stream, STREAMED), origin), _DIALECT, origin)
 
 
 def _is_ours(value: Any) -> bool:
@@ -280,4 +273,6 @@ _DIALECT = Dialect(
     _take_reply,
     _half,
     _unwrap,
+    with_results,
 )
+read = _DIALECT.read

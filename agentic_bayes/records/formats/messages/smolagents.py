@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -14,8 +12,7 @@ from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call, tool_message
 from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog, has_role
 
 NAME = "smolagents"
@@ -47,11 +44,6 @@ def _is_ours(value: Any) -> bool:
     if not isinstance(value, dict) or "role" not in value:
         return False
     return value["role"] in ("tool-call", "tool-response") or value.keys() >= {"content", "raw", "token_usage"}
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
@@ -145,3 +137,4 @@ def _take_response(message: Fields, text: str, log: MessageLog) -> None:
 
 
 _DIALECT = Dialect(NAME, _take, has_role, {"messages": None})
+read = _DIALECT.read

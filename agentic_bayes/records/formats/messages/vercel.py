@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -12,8 +11,7 @@ from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import content_text, part_kinds, unknown_part
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "vercel"
@@ -45,11 +43,6 @@ def _is_ours(value: Any) -> bool:
         return False
     kinds = part_kinds(value.get("content"))
     return bool(part_kinds(value.get("parts"))) or "toolInvocations" in value or "tool-call" in kinds
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
@@ -181,3 +174,4 @@ def _answers(about: Mapping[str, Any]) -> list[Any]:
 
 
 _DIALECT = Dialect(NAME, _take, has_role, {"system": "system", "messages": None}, reply=_take_reply)
+read = _DIALECT.read
