@@ -24,12 +24,11 @@ from agentic_bayes.errors import Problem, did_you_mean
 from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
+NOT_AN_OBJECT = "must be an object"
 _WORDING = {
     "bool_type": "must be true or false",
-    "dict_type": "must be an object",
     "missing": "is missing and must be given",
-    "model_attributes_type": "must be an object",
-    "model_type": "must be an object",
+    **dict.fromkeys(("dict_type", "model_attributes_type", "model_type"), NOT_AN_OBJECT),
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }

@@ -125,10 +125,14 @@ class LeftOut:
         self.problems.add(problems)
         return True
 
-    def hold(self, fatal: Sequence[Problem], skipped: Sequence[Problem]) -> None:
-        """Keep the problems of a file of which nothing could be read, until it is known whether another could be."""
+    def of_file(self, read: int, fatal: Sequence[Problem], skipped: Sequence[Problem]) -> Sequence[Problem]:
+        """Count what was read of a file, and give its fatal problems; if nothing was, they are held until `settle`."""
+        self.read += read
+        if read:
+            return fatal
         self._unread += fatal or skipped
         self._broken += bool(fatal)
+        return ()
 
     def settle(self) -> list[Problem]:
         """Leave out the files that were held; their problems, if no file could be read at all."""
@@ -272,11 +276,7 @@ def _faults_of(source: Source, index: TaskIndex, doubts: Doubts, left_out: LeftO
         else:
             (skipped if left_out.takes(record) else fatal).extend(record)
     if left_out is not None:
-        left_out.read += read
-        if not read:
-            left_out.hold(fatal, skipped)
-    if read:
-        yield from fatal
+        yield from left_out.of_file(read, fatal, skipped)
 
 
 def check_reading(format: object, agent: object) -> None:

@@ -185,10 +185,7 @@ def conversations_beside(folder: str, suites: Sequence[Suite]) -> tuple[list[str
 
 
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:
-    """Read a suite and its task files; raises `SuiteError` with every problem in them.
-
-    `environment` gives the values of ``${VAR}``; the default is the environment of this process.
-    """
+    """Read a suite and its task files with the values that ``${VAR}`` has in the `environment`, or in this process."""
     file = Path(path)
     if not file.is_file():
         raise SuiteError([Problem(str(file), "", "", no_such_file(file).removeprefix(f"{file}: "))])

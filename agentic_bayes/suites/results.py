@@ -251,10 +251,7 @@ class RunResults(Tabular):
         return ready
 
     def write(self, k: Sequence[int] = (1, 3, 5)) -> Estimate | None:
-        """Write ``summary.json``, ``trials.jsonl`` and ``junit.xml`` to the run's folder.
-
-        If any trial has a verdict, also write the estimate with `write_results`, so that it can be reproduced.
-        """
+        """Write summary, trials and JUnit to the run's folder and, if any trial has a verdict, the estimate."""
         est = self.estimate(k) if self.decided else None
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
         files = {

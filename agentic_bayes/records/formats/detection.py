@@ -115,6 +115,9 @@ NATIVE = "conversation"
 NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
 """A native record has at least one of these members."""
 
+UNKNOWN = "unknown format"
+"""How the message begins about a file in no known format."""
+
 MEMBERS = frozenset(Conversation.model_fields)
 """All members of a native record."""
 
@@ -170,8 +173,7 @@ def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
         return
     named = first_few([short(key, 30) for key in keys], 8, rest=ELLIPSIS)
     formats = ", ".join(name for name in FORMATS if name != "auto")
-    message = f"unknown format: an object with the keys {named}"
-    message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"
-    if nearer := unknown.by_record(first.value, name):
-        message = f"unknown format: an object with the keys {named}; {nearer}"
+    advice = unknown.by_record(first.value, name)
+    advice = advice or f"if it is one of {formats}, choose it with format= (--format on the command line)"
+    message = f"{UNKNOWN}: an object with the keys {named}; {advice}"
     yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))

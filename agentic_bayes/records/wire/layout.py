@@ -17,6 +17,15 @@ STREAMED = frozenset(
 """Top-level members whose items are read one by one."""
 
 
+def beginning_of(name: str, size: int = 4096) -> bytes:
+    """The first bytes of a file; none if it cannot be read, which whoever reads all of it will report."""
+    try:
+        with open(name, "rb") as stream:
+            return stream.read(size)
+    except OSError:
+        return b""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a file comes from: defaults for what it does not say itself."""

@@ -25,6 +25,9 @@ LABELS = {
 }
 """What text stands for, whatever its case: C, P, I and N (correct, partial, incorrect, no answer), and usual pairs."""
 
+GIVE_ENDS = "give the ends of its scale"
+"""Advice in every message about a score that is off its scale."""
+
 _SHOWN = 8
 
 
@@ -106,7 +109,7 @@ def on_scale(number: float, scale: tuple[float, float] | None) -> float:
     low, high = scale or (0.0, 1.0)
     if low <= number <= high:
         return (number - low) / (high - low)
-    ways = "give the ends of its scale, for example scale=(1, 10) (--scale 1,10); a threshold then cuts between 0 and 1"
+    ways = f"{GIVE_ENDS}, for example scale=(1, 10) (--scale 1,10); a threshold then cuts between 0 and 1"
     raise ValueError(f"must be a number in [{low:g}, {high:g}], got {number:g}: {ways}")
 
 

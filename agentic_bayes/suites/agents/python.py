@@ -125,10 +125,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in its own thread.
-
-    A pool will not do: Python waits for a pool's threads at exit, so one function that hangs would hang the program.
-    """
+    """Run a call in a thread of its own: Python waits for those of a pool at exit, even for a function that hangs."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()

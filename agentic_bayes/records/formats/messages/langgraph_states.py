@@ -45,12 +45,13 @@ def _ids(parts: list[JsonPart]) -> tuple[str, ...]:
         messages = listed if isinstance(listed, list) else []
     else:
         messages = [part.value for part in parts if len(part.path) == 2 and part.path[0] == "messages"]
-    ids = [_id(message) for message in messages]
+    ids = [message_id(message) for message in messages]
     whole = all(isinstance(one, str) and one for one in ids) and not any(part.faults for part in parts)
     return tuple(map(str, ids)) if whole else ()
 
 
-def _id(message: Any) -> Any:
+def message_id(message: Any) -> Any:
+    """The id of a message, whichever way it was dumped."""
     if not isinstance(message, dict):
         return None
     body = message.get("kwargs") if message.get("lc") else message.get("data", message)

@@ -7,7 +7,6 @@ as the agent's, right after the call that started them; so do the steps that a c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -156,15 +155,8 @@ class _Steps:
         steps.take(Fields(found, reference.path, self.session.faults), depth + 1)
         for field, wrong in inner.faults:
             self.session.faults.add((), f"sub-agent, {field}: {wrong}")
-        calls = 0
-        for message in inner.log.messages:
-            if message.calls or message.role == "tool":
-                calls += len(message.calls)
-                kept = message.text if message.role == "tool" else ""
-                self.session.log.messages.append(replace(message, text=kept, reasoning=()))
         asked = next((message.text for message in inner.log.messages if message.role == "user"), None)
-        said = [message.text for message in inner.log.messages if message.role == "assistant" and message.text.strip()]
-        self.session.sub_agents.append({"asked": asked, "answered": said[-1] if said else None, "calls": calls})
+        self.session.add_sub_agent(inner.log.messages, asked)
 
     def _file(self, reference: str) -> Mapping[str, Any] | None:
         """A trajectory in a file next to this one, each once."""

@@ -18,7 +18,7 @@ from agentic_bayes.records.formats.sessions.session_log import SessionLog, sessi
 from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.fields import Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed, broken, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.layout import Origin, Shape, beginning_of
 from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS, as_number, chosen_score
 
 NAME = "harbor"
@@ -146,9 +146,5 @@ def parts_of(names: list[str]) -> set[str]:
 
 def _is_trial(path: str) -> bool:
     """Whether a file begins like the result of a trial."""
-    try:
-        with open(path, "rb") as stream:
-            beginning = stream.read(4096)
-    except OSError:
-        return False
+    beginning = beginning_of(path)
     return b'"task_name"' in beginning and b'"trial_name"' in beginning

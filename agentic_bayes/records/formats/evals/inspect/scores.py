@@ -10,7 +10,7 @@ from typing import Any
 from agentic_bayes.errors import did_you_mean
 from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.scores import as_number, is_label
+from agentic_bayes.records.wire.scores import GIVE_ENDS, as_number, is_label
 
 _SHOWN = 6
 
@@ -115,10 +115,7 @@ class LogScores:
             more = f" (and {beyond.count - 1:,} more)" if beyond.count > 1 else ""
             advice = "scale gives these ends"
             if self.scale is None:
-                advice = (
-                    "give the ends of its scale, scale=(1, 10) (--scale 1,10), or read the scores as a table and give "
-                    "threshold="
-                )
+                advice = f"{GIVE_ENDS}, scale=(1, 10) (--scale 1,10), or read the scores as a table and give threshold="
             got = f"{short(beyond.value)} at {beyond.where}{more}"
             yield f"the score {short(chosen)} must be in [{low:g}, {high:g}], got {got}: {advice}"
 

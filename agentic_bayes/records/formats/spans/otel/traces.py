@@ -28,7 +28,7 @@ from agentic_bayes.records.formats.spans.otel.attributes import (
 from agentic_bayes.records.formats.spans.otel.names import names_of
 from agentic_bayes.records.formats.spans.otel.spans import span_of
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
+from agentic_bayes.records.wire.json_text import NO_CONVERSATION, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 from agentic_bayes.records.wire.tracing.conversations import Traces
@@ -70,9 +70,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     yield from with_doubts(spans.traces.read(origin), spans.doubts)
     if not spans.traces.conversations and not wrong:
         kinds = "gen_ai.*, openinference.*, llm.*, traceloop.*"
-        yield broken(
-            "", f"holds no conversation: none of its {spans.total:,} spans calls a model, agent or tool ({kinds})"
-        )
+        nothing = f"none of its {spans.total:,} spans calls a model, agent or tool ({kinds})"
+        yield broken("", f"{NO_CONVERSATION}: {nothing}")
 
 
 @dataclass(slots=True)
