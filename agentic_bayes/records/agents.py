@@ -47,11 +47,7 @@ def check_agent(agent: object) -> None:
 
 
 def file_agents(names: Sequence[str], agent: str | None) -> list[FileAgent]:
-    """The agents of these files, by the rule `agent` or else by their names.
-
-    Files with different names are different agents. Where names repeat, the nearest folders that tell all of them
-    apart are the agents, also of the other files in these folders.
-    """
+    """The agents of these files: by the rule `agent`, else their names or, where these repeat, the nearest folders."""
     places = [_places(name) for name in names]
     if agent is not None:
         found = [FileAgent(_filled(agent, place), place[0]) for place in places]

@@ -40,62 +40,18 @@ from agentic_bayes.records.wire.layout import STREAMED, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
 
 RecordFormat = Literal[
-    "auto",
-    "native",
-    "tau-bench",
-    "tau2",
-    "inspect",
-    "otel",
-    "langsmith",
-    "langfuse",
-    "mlflow",
-    "agents-sdk",
-    "langgraph",
-    "openai",
-    "langchain",
-    "anthropic",
-    "autogen",
-    "smolagents",
-    "gemini",
-    "bedrock",
-    "vercel",
-    "atif",
-    "harbor",
-    "terminal-bench",
-    "smolagents-memory",
-    "swe-agent",
-    "claude-code",
-    "codex",
-]
+    "auto", "native", "tau-bench", "tau2", "inspect", "otel", "langsmith", "langfuse", "mlflow", "agents-sdk",
+    "langgraph", "openai", "langchain", "anthropic", "autogen", "smolagents", "gemini", "bedrock", "vercel", "atif",
+    "harbor", "terminal-bench", "smolagents-memory", "swe-agent", "claude-code", "codex",
+]  # fmt: skip
 FORMATS = get_args(RecordFormat)
 
 READERS: dict[str, Any] = {
     module.NAME: module
     for module in (
-        tau2,
-        tau_bench,
-        inspect,
-        claude_code,
-        codex,
-        harbor,
-        terminal_bench,
-        atif,
-        swe_agent,
-        smolagents_memory,
-        otel,
-        langsmith,
-        langfuse,
-        mlflow,
-        agents_sdk,
-        langgraph,
-        autogen,
-        langchain,
-        smolagents,
-        gemini,
-        bedrock,
-        vercel,
-        anthropic,
-        openai,
+        *(tau2, tau_bench, inspect, claude_code, codex, harbor, terminal_bench, atif, swe_agent, smolagents_memory),
+        *(otel, langsmith, langfuse, mlflow, agents_sdk, langgraph),
+        *(autogen, langchain, smolagents, gemini, bedrock, vercel, anthropic, openai),
     )
 }
 """The modules that read the formats, in the order in which they are tried.
@@ -164,7 +120,7 @@ def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
     if first is None:
         return
     keys = first.value.keys() if isinstance(first.value, dict) else {}.keys()
-    if not keys or NATIVE in keys or (keys & NATIVE_KEYS and unknown.is_native(first.value, MEMBERS)):
+    if not keys or NATIVE in keys or (keys & NATIVE_KEYS and 2 * len(keys & MEMBERS) >= len(keys)):
         yield first
         yield from found
         return

@@ -26,10 +26,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def readable(record: Any) -> tuple[Any, int]:
-    """A record in the native format without lone surrogates and NUL, and how many characters were replaced.
-
-    A NUL in an id stays, and is refused later: a replacement could make two ids one.
-    """
+    """A record without lone surrogates and NUL (but in ids: two could become one), and how many were replaced."""
     if not isinstance(record, dict) or not _holds_broken(record):
         return record, 0
     changed, count = replaced(record)

@@ -293,14 +293,10 @@ class _PendingCalls:
                     self._latest[key].append(entry)
 
     def call_of(self, message: Message) -> dict[str, Any] | None:
-        """The call that a result belongs to.
-
-        Ids may repeat within a log: among calls with the same id those since the last results come first, then the
-        tool's name decides, then their order. A result without an id belongs to the first call of its tool or, if it
-        names no tool, of the message before it. A result whose id no call has belongs to a call without one.
-        """
+        """The call that a result belongs to: by its id or else its tool's name, or the first of the message before."""
         self._answering = True
         if message.answers is not None:
+            # ids may repeat: calls since the last results come first; an id that no call has is of a call without one
             for identity in (message.answers, None):
                 for queues in (self._latest, self._queues, self._earlier):
                     named = self._first(queues, ("id", identity, message.tool)) if message.tool is not None else None

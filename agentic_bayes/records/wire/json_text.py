@@ -69,10 +69,7 @@ class _Repeating(dict[str, Any]):
 
 
 class JsonText:
-    """The text of a byte stream, read only as far as needed.
-
-    A fault of the stream (damaged gzip) ends the text; `fault` keeps its place and message.
-    """
+    """The text of a byte stream, read only as far as needed; `fault` says where and why a damaged one ends early."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream = unpacked_gzip(stream) if stream.peek(2)[:2] == _GZIP else stream

@@ -103,10 +103,7 @@ def _is_no_conversation(key: str, value: Any) -> bool:
 
 
 def marks_of(value: Any) -> Iterator[str]:
-    """What a message holds: its role, its members and its parts.
-
-    ``role:tool``, ``.tool_calls``, and the types of the parts or, if these have none, their members: ``content:text``.
-    """
+    """What a message holds: its role (``role:tool``), members (``.tool_calls``) and parts (``content:text``)."""
     if isinstance(value, list):
         for one in value[:_LOOKED_AT]:
             yield from marks_of(one)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import AgentError, SuiteError
+from agentic_bayes.executors import caught
 from agentic_bayes.records.base import Record, short
 from agentic_bayes.suites.agents.declared import identity, wrong
 from agentic_bayes.suites.agents.importing import ImportPath, load_object
@@ -76,15 +77,7 @@ class _SharedLoop:
 
     async def result_of(self, awaitable: Awaitable[Any]) -> Any:
         """Await it on the loop."""
-
-        async def whole() -> tuple[Any, BaseException | None]:
-            try:
-                return await awaitable, None
-            except BaseException as error:
-                return None, error
-
-        loop = await self._working()
-        ended = asyncio.run_coroutine_threadsafe(whole(), loop)
+        ended = asyncio.run_coroutine_threadsafe(caught(awaitable), await self._working())
         try:
             value, error = await asyncio.wrap_future(ended)
         except asyncio.CancelledError:

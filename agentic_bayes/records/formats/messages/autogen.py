@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -31,10 +30,6 @@ def recognises(shape: Shape) -> bool:
 def _is_ours(value: Any) -> bool:
     kind = value.get("type") if isinstance(value, dict) else None
     return isinstance(kind, str) and "source" in value and (kind in EVENTS | SKIPPED or "Message" in kind)
-
-
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "messages" not in value and "source" in value
 
 
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
@@ -99,5 +94,5 @@ def _text(event: Fields) -> str:
     return event.text("content", required=True) or ""
 
 
-_DIALECT = Dialect(NAME, _take, _is_message, {"messages": None})
+_DIALECT = Dialect(NAME, _take, lambda value: "messages" not in value and "source" in value, {"messages": None})
 read = _DIALECT.read

@@ -73,15 +73,13 @@ def _unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
             members["tools"] = source["tools"]
     if isinstance(members.get("system"), list):  # texts, parts or messages
         members["system"] = [
-            {"parts": [{"text": one}]} if isinstance(one, str) else one if _has_parts(one) else {"parts": [one]}
+            one
+            if isinstance(one, dict) and "parts" in one
+            else {"parts": [{"text": one} if isinstance(one, str) else one]}
             for one in members["system"]
         ]
     version = members.get("modelVersion", about.get("modelVersion"))
     return {**members, "model": version} if version and "model" not in about else members
-
-
-def _has_parts(value: Any) -> bool:
-    return isinstance(value, dict) and "parts" in value
 
 
 def _is_reply(value: Mapping[str, Any]) -> bool:
@@ -193,14 +191,10 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     return ("candidates",), "holds a reply without its request: add the request's `contents`"
 
 
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "parts" in value
-
-
 _DIALECT = Dialect(
     NAME,
     _take,
-    _is_message,
+    lambda value: "parts" in value,
     {"system": "system", "messages": None, "contents": "user"},
     frozenset({"contents"}),
     reply=_take_reply,

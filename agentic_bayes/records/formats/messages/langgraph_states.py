@@ -10,11 +10,7 @@ from agentic_bayes.records.wire.json_text import JsonPart
 
 
 def latest_states(pieces: Iterator[JsonPart]) -> Iterator[JsonPart]:
-    """The parts of a file without states that the next one continues, message by message with the same ids.
-
-    LangGraph's ``stream(mode="values")`` writes them. States whose messages have no ids stay: that two runs begin with
-    the same words does not make them one.
-    """
+    """The parts of a file without states that the next one continues: begins with messages of the same ids."""
     held: list[JsonPart] = []
     known: tuple[str, ...] = ()
     for state in _states(pieces):

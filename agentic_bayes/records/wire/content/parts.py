@@ -30,11 +30,7 @@ _MAY_ACT = re.compile(r"tool|call|function|result|response|output", re.IGNORECAS
 def content_text(
     message: Fields, key: str, *, skipped: Collection[str] = (), required: bool = False, doubt: Doubt | None = None
 ) -> str:
-    """The text of a message's content, which may be text, null or a list of parts.
-
-    Parts that are not text leave a mark. One of an unknown kind is refused if it may be a call or a result, and else
-    said by `doubt`.
-    """
+    """The text of a message's content: text, null or a list of parts, of which those that are no text leave a mark."""
     if not isinstance(message.raw(key), list):
         return message.text(key, required=required) or ""
     pieces: list[str] = []

@@ -449,11 +449,7 @@ def _are_typed(value: Any) -> bool:
 
 
 def text_of(value: Any, names: Iterable[str]) -> tuple[str | None, str]:
-    """The text that a value is or holds, and the value as JSON text in case it holds none for certain.
-
-    An object holds a text if that is its only member (but for one that names its type), or under the first of these
-    `names`.
-    """
+    """The text that a value is or holds, alone or under one of these `names`; else the value as JSON text."""
     if isinstance(value, str):
         packed = json_of(value)
         if packed is None:

@@ -54,11 +54,7 @@ class _Known:
 
 @dataclass(slots=True)
 class LogScores:
-    """The scores of a log by name.
-
-    Every record is shown to `learn` before `of` is asked about the first: which score counts, and whether the values
-    fit the scale, depends on all of them. A score that is an object or a list is several scores, ``name.key``.
-    """
+    """The scores of a log by name: which one counts depends on all records, which `learn` sees before `of` is asked."""
 
     scorer: str | None = None  # the score that the caller named
     scale: tuple[float, float] | None = None  # the lowest and the highest score
