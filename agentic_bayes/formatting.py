@@ -292,9 +292,9 @@ def interval_words(ci_prob: float, ci_kind: str) -> str:
 
 def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
     """An interval's probability and kind in words, also of a method without a posterior."""
-    return (
-        f"{exact_percent(ci_prob)} confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
-    )
+    if method == "frequentist":
+        return f"{exact_percent(ci_prob)} confidence interval"
+    return interval_words(ci_prob, ci_kind)
 
 
 def json_ready(value: Any) -> Any:

@@ -388,11 +388,8 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         stream = PackedReader(replay)
         stream.max_ratio = source.origin.options.max_ratio
     if name == "native":
-        found = (
-            parse(stream, source.name)
-            if source.format == name
-            else native_only(parse(stream, source.name), source.name)
-        )
+        found = parse(stream, source.name)
+        found = found if source.format == name else native_only(found, source.name)
         return (_rated(parsed, source.origin.options) for parsed in found)
     records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
     return records

@@ -21,7 +21,7 @@ from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joi
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
-from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_scores, on_scale
+from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_scores, rated
 
 FieldPath = tuple[str | int, ...]
 
@@ -376,25 +376,18 @@ def _offered(about: Fields, tools: list[Any]) -> list[Any]:
 def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None, str | None]:
     """The score of a record, or the one that the caller named; and why there is none."""
     if options.scorer is not None:
-        chosen = chosen_score(named_scores([places[0].value], options.scorer), options)
-        if chosen.fault:
-            places[0].faults.add(("scores",), chosen.fault)
-        return chosen.value, chosen.reason
-
-    keys = ("recorded_score", "score", "reward")
-    given = {field_path((*place.path, key)): place.rating(key) for key in keys for place in places if key in place}
-    known = {name: value for name, value in given.items() if value is not None}
-    if len(set(known.values())) > 1:
-        chosen = chosen_score(known, options)
-        return chosen.value, chosen.reason
-    name, value = next(iter(known.items()), ("", None))
-    if value is None or isinstance(value, bool):
-        return None if value is None else float(value), None
-    try:
-        return on_scale(value, options.scale), None
-    except ValueError as error:
-        places[0].faults.add((name,), str(error))
-        return None, None
+        name, chosen = "scores", chosen_score(named_scores([places[0].value], options.scorer), options)
+    else:
+        keys = ("recorded_score", "score", "reward")
+        given = {field_path((*place.path, key)): place.rating(key) for key in keys for place in places if key in place}
+        known = {name: value for name, value in given.items() if value is not None}
+        if not known:
+            return None, None
+        name, value = next(iter(known.items()))
+        chosen = rated(value, "", options) if len(set(known.values())) == 1 else chosen_score(known, options)
+    if chosen.fault:
+        places[0].faults.add((name,), chosen.fault)
+    return chosen.value, chosen.reason
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
@@ -412,9 +405,7 @@ def _parsed_texts(metadata: Fields) -> Fields:
 
 def _first(places: Iterable[Fields], keys: Iterable[str], read: Callable[[Fields, str], Any]) -> Any:
     """The first of these keys that is given, in the record or in its metadata."""
-    found = ((place, key) for key in keys for place in places if key in place)
-    place_and_key = next(found, None)
-    return None if place_and_key is None else read(*place_and_key)
+    return next((read(place, key) for key in keys for place in places if key in place), None)
 
 
 def _error(places: Iterable[Fields]) -> str | None:

@@ -84,9 +84,8 @@ def _is_reply(choices: Any) -> bool:
 def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
     """Where and why this is only a request or only a reply; None if it may be a conversation."""
     if about.get("previous_response_id"):
-        return (
-            "previous_response_id",
-        ), "continues another response: put that one's `input` and `output` before `input`"
+        wrong = "continues another response: put that one's `input` and `output` before `input`"
+        return ("previous_response_id",), wrong
     if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
         return None
     reply = "holds a reply without its request: add the request's {}"

@@ -175,13 +175,10 @@ def _take_message(item: Fields, session: SessionLog, where: str) -> None:
 def _said_by_user(item: Fields, texts: list[str]) -> bool:
     about = item.raw("internal_chat_message_metadata_passthrough")
     kinds = about.get("content_item_kinds") if isinstance(about, dict) else None
-    if isinstance(kinds, list) and kinds and all(isinstance(kind, str) for kind in kinds):
-        return any(kind.startswith("user.") for kind in kinds) or not _all_by_harness(texts)
-    return not _all_by_harness(texts)
-
-
-def _all_by_harness(texts: list[str]) -> bool:
-    return bool(texts) and all(by_harness(text) for text in texts)
+    named = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
+    if named and any(kind.startswith("user.") for kind in kinds):
+        return True
+    return not texts or not all(map(by_harness, texts))
 
 
 def _call(item: Fields, kind: str) -> ChatCall:
@@ -225,9 +222,7 @@ def _take_event(event: Fields, session: SessionLog, where: str) -> None:
         case "error":
             session.add(Message("assistant", error=event.text("message") or "error"))
         case "turn.completed":
-            while (
-                session.log.messages and session.log.messages[-1].error
-            ):  # said on the way, like "Reconnecting... 1/5"
+            while session.log.messages and session.log.messages[-1].error:  # on the way, "Reconnecting... 1/5"
                 session.log.messages.pop()
             usage = event.mapping("usage")
             session.about["tokens"] = {side: usage.whole(f"{side}_tokens") or 0 for side in ("input", "output")}

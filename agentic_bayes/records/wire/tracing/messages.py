@@ -340,11 +340,10 @@ class _Said:
                 result = failure(text)
             answers = call_id(item, "tool_call_id", "id", "toolCallId")
             return [Message("tool", text, answers=answers, tool=item.name("name"), result=result)]
-        spoken = role != "tool" and (text or self.calls or self.thoughts or not self.results)
-        said = (
-            [Message(role, text, self.calls, reasoning=[one for one in self.thoughts if one.strip()])] if spoken else []
-        )
-        return [*said, *self.results]
+        if role == "tool" or not (text or self.calls or self.thoughts or not self.results):
+            return self.results
+        reasoning = [one for one in self.thoughts if one.strip()]
+        return [Message(role, text, self.calls, reasoning=reasoning), *self.results]
 
 
 def call_id(source: Fields, *keys: str) -> str | None:

@@ -41,8 +41,8 @@ class InspectLog:
         value = self.members.get(key)
         return value if isinstance(value, dict) else {}
 
-    def faults(self) -> Faults:
-        """Problems of the log itself, apart from its samples."""
+    def header_faults(self) -> Iterator[Parsed]:
+        """The problems of the log itself, apart from its samples, as a record."""
         faults = Faults()
         for key in ("eval", "status", "results"):
             fitting(self.members.get(key), (key,), faults)
@@ -53,7 +53,8 @@ class InspectLog:
             spec.name(key)
         for fault in self.scores.faults():
             faults.add((), fault)
-        return faults
+        if faults:
+            yield Parsed("", faults=tuple(faults))
 
     @property
     def status(self) -> str | None:
@@ -90,11 +91,6 @@ class InspectLog:
             shown = first_few(list(map(short, names)), 3, rest=ELLIPSIS)
             messages.append(f"members ignored because they {kind}: {len(names):,} ({shown})")
         return messages
-
-    def header_faults(self) -> Iterator[Parsed]:
-        """The problems of the log itself, as a record."""
-        if faults := self.faults():
-            yield Parsed("", faults=tuple(faults))
 
     def no_sample(self) -> Parsed:
         """The problem of a log without samples."""

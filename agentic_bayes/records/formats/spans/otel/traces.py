@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
+from itertools import chain
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -60,11 +61,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     spans = _FileSpans(Traces(NAME), keeps_raw=bool(origin.options.fields))
     wrong = False
-    for part in parts(stream, {SPANS, LOGS}):
-        for parsed in spans.take(part):
-            wrong = True
-            yield parsed
-    for parsed in spans.take_logs():
+    of_parts = chain.from_iterable(map(spans.take, parts(stream, {SPANS, LOGS})))
+    for parsed in chain(of_parts, spans.take_logs()):
         wrong = True
         yield parsed
     yield from with_doubts(spans.traces.read(origin), spans.doubts)
@@ -222,13 +220,8 @@ class _FileSpans:
         if about and (names := names_of(about)) and names not in trace.about:
             trace.about.append(names)
         if self.keeps_raw:
-            trace.raw.append(
-                (
-                    (raw.begin, raw.id),
-                    {"name": raw.name, **raw.attributes, "attributes": raw.attributes, "resource": about},
-                )
-            )
-            trace.raw.append(((raw.begin, raw.id), about))
+            whole = {"name": raw.name, **raw.attributes, "attributes": raw.attributes, "resource": about}
+            trace.raw += [((raw.begin, raw.id), whole), ((raw.begin, raw.id), about)]
 
     def _log(self, record: logs.LogRecord | None) -> None:
         if record is None:
