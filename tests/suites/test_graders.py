@@ -18,7 +18,7 @@ from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.suites.declaration import GraderConfig
 from agentic_bayes.suites.graders.registry import SuiteGrader, grader_names, make_graders
 from agentic_bayes.suites.graders.rules import GradingRule, as_conversation, as_interaction
-from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
+from agentic_bayes.suites.reading.json_paths import JsonNotFound, compiled_path, found_json, values_at
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 HERE = Path(__file__).parent

@@ -20,7 +20,8 @@ import pytest
 import agentic_bayes as ab
 from agentic_bayes.errors import DoubtfulRecords, ExecutorError, HookFailed, InvalidArgument, SuiteError
 from agentic_bayes.reports.reproduction import reproduce
-from agentic_bayes.suites.config import example_folder, load_suite
+from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.examples import example_folder
 from agentic_bayes.suites.graders.registry import SuiteGrader
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.runner import plan_run, run_suite, select_tasks

@@ -69,12 +69,8 @@ class CommandAgent:
         )
         if len(ended.output) > limit:
             raise AgentError(f"the command wrote more than {limit:,} bytes (max_output)")
-        if ended.status:
-            how = (
-                f"ended with status {ended.status}"
-                if ended.status > 0
-                else f"was ended by {signal_name(-ended.status)}"
-            )
+        if status := ended.status:
+            how = f"ended with status {status}" if status > 0 else f"was ended by {signal_name(-status)}"
             raise AgentError(f"the command {how}{last_line(ended.errors)}")
         return ended.output
 

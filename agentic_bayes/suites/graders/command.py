@@ -46,9 +46,8 @@ def _bytes(value: Any) -> Any:
 class CommandGraderSettings(Record):
     """How a command is run."""
 
-    command: (
-        processes.ShellCommand
-    )  # text for the shell, or a list of a program and its arguments; runs in the suite's folder
+    # text for the shell, or a list of a program and its arguments; runs in the suite's folder
+    command: processes.ShellCommand
     # seconds, or text like "90s", after which the command and all its processes are killed
     timeout: Annotated[Seconds, AfterValidator(_positive)] = Field(default=30.0)
     max_output: Annotated[int, BeforeValidator(_bytes)] = 1 << 20  # most bytes that it may write to standard output

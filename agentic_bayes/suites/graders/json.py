@@ -12,7 +12,7 @@ from agentic_bayes.evidence.score import FailureKind, Grade
 from agentic_bayes.evidence.tools.arguments import ArgumentRule, canonical
 from agentic_bayes.records.base import Record, is_number, short
 from agentic_bayes.suites.graders.rules import TextList, graded
-from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
+from agentic_bayes.suites.reading.json_paths import JsonNotFound, compiled_path, found_json, values_at
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _WHOLE = "$"
