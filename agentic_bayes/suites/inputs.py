@@ -125,7 +125,7 @@ def _first_keys(path: Path) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _FileReading:
     """What the caller says of a file; what does not apply to a file of its kind is refused."""
 
     path: str | Path
@@ -186,15 +186,15 @@ class _Reading:
 def read_outcomes(path: str | Path, **reading: Mapping[str, Any]) -> xr.Dataset:
     """Outcomes of a table, evidence, another tool's results, a saved estimate or a run (folder, or id in ``results``).
 
-    `reading` is what `_Reading` holds: ``columns``, ``counting``, ``needed``, ``results``.
+    `reading` is what `_FileReading` holds: ``columns``, ``counting``, ``needed``, ``results``.
     """
-    asked = _Reading(path, **reading)
+    asked = _FileReading(path, **reading)
     return asked.outcomes_of(asked.open())
 
 
 def table_arguments(path: str | Path, **reading: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `outcomes_from_table` for a file; any other file is refused."""
-    asked = _Reading(path, **reading)
+    asked = _FileReading(path, **reading)
     if not isinstance(open_input(path, columns=asked.columns, results=asked.results), Path):
         raise InvalidArgument(f"{path} is not a table, which --split needs")
     return asked.table_arguments()
@@ -222,7 +222,7 @@ def read_estimate(
 
     `choose` is the option for the first agent, where there must be one; `reading` is as for `read_outcomes`.
     """
-    asked = _Reading(path, **reading)
+    asked = _FileReading(path, **reading)
     opened = asked.open()
     outcomes = asked.outcomes_of(opened)
     names = [str(label) for label in outcomes["agent"].values]
