@@ -306,7 +306,7 @@ def _checked(
 
 
 def records_of(
-    source: Source, index: TaskIndex | None, doubts: Doubts | None = None, *, skip: bool = False
+    source: Source, index: TaskIndex | None, doubts: Doubts | None, *, skip: bool
 ) -> Iterator[ConversationOrProblems]:
     """The records of one source; `skip` also reads a session without its last line if that is cut off."""
     records = _records(source, index, doubts)

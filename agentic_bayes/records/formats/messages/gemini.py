@@ -128,8 +128,7 @@ def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
         case "text":
             yield {"type": "text", "text": part.text("text")}
         case "functionCall":
-            about = {"id": inner.raw("id"), "name": inner.raw("name"), "input": inner.raw("args")}
-            yield {"type": "tool_use", **about}
+            yield {"type": "tool_use", "id": inner.raw("id"), "name": inner.raw("name"), "input": inner.raw("args")}
         case "functionResponse":
             response = inner.raw("response")
             failed = isinstance(response, dict) and response.keys() == {"error"}
@@ -139,8 +138,7 @@ def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
             about = {"tool_use_id": inner.raw("id"), "name": inner.raw("name"), "is_error": failed}
             yield {"type": "json_tool_result", **about, "content": response}
         case "toolCall":  # Google's own tools
-            about = {"id": inner.raw("id"), "name": _tool(inner), "input": inner.raw("args")}
-            yield {"type": "server_tool_use", **about}
+            yield {"type": "server_tool_use", "id": inner.raw("id"), "name": _tool(inner), "input": inner.raw("args")}
         case "toolResponse":
             about = {"tool_use_id": inner.raw("id"), "name": _tool(inner)}
             yield {"type": "json_tool_result", **about, "content": inner.raw("response")}

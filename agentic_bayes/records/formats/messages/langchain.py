@@ -225,7 +225,7 @@ def _thoughts(body: Fields) -> list[str]:
     extra = body.mapping("additional_kwargs")
     older = [extra.inside({"text": extra.raw("reasoning_content")})] if "reasoning_content" in extra else []
     older += [extra.mapping("reasoning")] if isinstance(extra.raw("reasoning"), dict) else []
-    return thoughts_in(body, "content") or [text for thought in older for text in thought_texts(thought)]
+    return thoughts_in(body) or [text for thought in older for text in thought_texts(thought)]
 
 
 def _blocks(body: Fields) -> Iterator[dict[str, Any]]:

@@ -186,7 +186,7 @@ def _thoughts(message: Fields) -> list[str]:
             return thought_texts(message.mapping(key))
         if isinstance(value, list) and value:
             return [text for part in value if isinstance(part, dict) for text in thought_texts(message.inside(part))]
-    return thoughts_in(message, "content")
+    return thoughts_in(message)
 
 
 def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:

@@ -64,7 +64,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             message.faults.add((*path, "content"), "must be given, got nothing")
         text = message.text("content") or ""
         # version 4: the text came after the calls
-        blocks = [block for call in message.mappings("toolInvocations") for block in _call(call, None)]
+        blocks = [block for call in message.mappings("toolInvocations") for block in _call(call)]
         blocks = [*_thought(message.raw("reasoning")), *blocks, {"type": "text", "text": text}]
     if role == "system":
         for block in blocks:
@@ -90,14 +90,12 @@ def _part(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
             part.faults.add((*part.path, "type"), "must not be reasoning, as this is a result")
         case "reasoning" | "redacted-reasoning":
             yield from _thought(part.raw("text") or part.raw("reasoning"))
-        case "tool-call":
-            yield from _call(part, None)
+        case "tool-call" | "dynamic-tool":
+            yield from _call(part)
         case "tool-result":
             yield _result(part)
         case "tool-invocation":
-            yield from _call(part.mapping("toolInvocation", required=True), None)
-        case "dynamic-tool":
-            yield from _call(part, None)
+            yield from _call(part.mapping("toolInvocation", required=True))
         case "tool-approval-request":
             log.doubt(
                 part.path, "requests for an approval were left out; a call that has none yet waits for its result"
@@ -113,7 +111,7 @@ def _part(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
             unknown_part(part, kind, log.doubt)
 
 
-def _call(part: Fields, name: str | None) -> Iterator[dict[str, Any]]:
+def _call(part: Fields, name: str | None = None) -> Iterator[dict[str, Any]]:
     """A call, and its result if its state says that there is one."""
     named = name or part.name("toolName", required=True)
     key = next((key for key in ("input", "args", "rawInput") if key in part), "input")

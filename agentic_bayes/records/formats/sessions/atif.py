@@ -13,11 +13,11 @@ from typing import Any
 
 from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness
 from agentic_bayes.records.wire.chat import ChatCall, Message
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 
 NAME = "atif"
 
@@ -36,7 +36,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The trajectories of a file: one object, one per line, or a list."""
-    lines = list(session_lines(parts(stream, ())))
+    lines = list(documents(stream))
     for number, line in enumerate(lines):
         session = SessionLog(NAME, origin)
         value = session.line(line)

@@ -15,12 +15,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape, beginning_of
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, beginning_of, documents
 
 NAME = "claude-code"
 FOLDER = "subagents"
@@ -65,7 +65,7 @@ def recognises(shape: Shape) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The session of a file, with its sub-agents."""
     session = SessionLog(NAME, origin)
-    lines = [value for line in session_lines(parts(stream, ())) if (value := session.line(line)) is not None]
+    lines = [value for line in documents(stream) if (value := session.line(line)) is not None]
     main = [line for line in lines if not _of_sub_agent(line)]
     aside = [line for line in lines if _of_sub_agent(line)]
     alone = not any(str(line.get("type")) in _SPOKEN for line in main) and bool(aside)

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness
 from agentic_bayes.records.wire.chat import ChatCall, Message, failure, tool_message
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 
 NAME = "codex"
 
@@ -44,7 +44,7 @@ def recognises(shape: Shape) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The session of a file."""
     session = SessionLog(NAME, origin)
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         value = session.line(line)
         if value is None:
             continue

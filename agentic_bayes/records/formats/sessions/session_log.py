@@ -13,8 +13,8 @@ from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import Message, doubts_of, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
-from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
+from agentic_bayes.records.wire.layout import Origin, documents
 from agentic_bayes.records.wire.message_log import LONGEST_ERROR, NO_USER, FieldPath, MessageLog, early_calls
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 
@@ -44,26 +44,6 @@ _HARNESS = re.compile(
 def by_harness(text: str) -> bool:
     """Whether a text in the user's name is one that a coding agent wrote itself."""
     return _HARNESS.match(text) is not None
-
-
-def session_lines(pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
-    """The objects of a file: one per line, or the items of a list."""
-    members: dict[str, Any] = {}
-    problems: list[tuple[str, str]] = []
-    is_list = False
-    for part in pieces:
-        match part.path:
-            case ():
-                if part.faults or not is_list:
-                    yield Parsed(part.where or "line 1", members, (*problems, *part.faults))
-                members, problems, is_list = {}, [], False
-            case (int(index),):
-                is_list = True
-                yield Parsed(joined(part.where, f"index {index}"), part.value, part.faults)
-            case (str(key),):
-                problems += part.inner_faults
-                if part.value is not NO_VALUE:
-                    members[key] = part.value
 
 
 @dataclass(slots=True)
@@ -105,7 +85,7 @@ class SessionLog:
     def objects_in(self, path: Path) -> list[Mapping[str, Any]]:
         """The objects of another file of the session, without those that are broken, which are noted."""
         with open(path, "rb") as stream:
-            lines = list(session_lines(parts(stream, ())))
+            lines = list(documents(stream))
         return [value for line in lines if (value := self.line(line, str(path))) is not None]
 
     def object_in(self, path: Path) -> Mapping[str, Any] | None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call, tool_message
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields, fitting
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 
 NAME = "smolagents-memory"
 
@@ -44,7 +44,7 @@ def _is_step(record: dict[str, Any]) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The run of a file."""
     session = SessionLog(NAME, origin)
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         value = session.line(line)
         if value is None:
             continue

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.agents import with_model
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call
 from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 from agentic_bayes.records.wire.strict_json import strict_json
 
 NAME = "swe-agent"
@@ -45,7 +45,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The trajectories of a file."""
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         session = SessionLog(NAME, origin)
         value = session.line(line)
         if value is not None:

@@ -71,14 +71,14 @@ def unknown_part(part: Fields, kind: str, doubt: Doubt | None) -> None:
         doubt(part.path, f"parts of the unknown type {short(kind)} were read as [{kind[:40]}]")
 
 
-def thoughts_in(message: Fields, key: str) -> list[str]:
+def thoughts_in(message: Fields) -> list[str]:
     """The thoughts among the parts of a message's content; redacted ones have no text."""
     found: list[str] = []
-    content = message.raw(key)
+    content = message.raw("content")
     for position, part in enumerate(content if isinstance(content, list) else ()):
         kind = part.get("type") if isinstance(part, dict) else None
         if isinstance(kind, str) and kind in THOUGHTS:
-            found += thought_texts(Fields(part, (*message.path, key, position), message.faults))
+            found += thought_texts(Fields(part, (*message.path, "content", position), message.faults))
     return found
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeGuard
 
 from agentic_bayes.records.base import is_whole, short
 from agentic_bayes.records.wire.fields import Faults, Fields, is_name
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
-from agentic_bayes.records.wire.layout import Shape
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
+from agentic_bayes.records.wire.layout import Shape, documents
 from agentic_bayes.records.wire.tracing.messages import json_of, text_of
 from agentic_bayes.records.wire.tracing.spans import SpanNames
 
@@ -44,29 +44,13 @@ def taken(stream: BufferedReader, take: Callable[[Fields], None]) -> Generator[P
 
 def objects(stream: BufferedReader) -> Iterator[Parsed]:
     """The objects of a file, each with its place; a part that is not an object has a fault."""
-    members: dict[str, Any] = {}
-    wrong: list[tuple[str, str]] = []
-    is_list = False
-    for part in parts(stream, ()):
-        match part.path:
-            case ():
-                where = part.where or "line 1"
-                if part.faults or wrong:
-                    yield Parsed(where, faults=(*wrong, *part.faults))
-                elif not is_list:
-                    yield from _unpacked(members, where)
-                members, wrong, is_list = {}, [], False
-            case (int(),):
-                is_list = True
-                fits = isinstance(part.value, dict)
-                faults = part.faults if fits or part.faults else (("", f"must be an object, got {short(part.value)}"),)
-                if fits and not faults:
-                    yield from _unpacked(part.value, part.place)
-                else:
-                    yield Parsed(part.place, faults=faults)
-            case (str(key),):
-                wrong += part.inner_faults
-                members[key] = part.value
+    for one in documents(stream, item="[{}]"):
+        if one.faults:
+            yield Parsed(one.where, faults=one.faults)
+        elif not isinstance(one.value, dict):
+            yield broken(one.where, f"must be an object, got {short(one.value)}")
+        else:
+            yield from _unpacked(one.value, one.where)
 
 
 def _unpacked(members: dict[str, Any], where: str) -> Iterator[Parsed]:
