@@ -31,11 +31,7 @@ class CommandAgentSettings(Record):
 
 
 class CommandAgent:
-    """Runs a command in the suite's folder, once per message.
-
-    It reads ``{prompt, messages, system, task_id, trial, seed, params}`` and replies with an object of the form
-    ``{answer, tool_calls, usage}``, or with plain text. Every process that it started ends with it.
-    """
+    """Runs a command in the suite's folder per message; it reads `attempt_as_json` and writes a reply, or plain text."""
 
     def __init__(self, settings: CommandAgentSettings, folder: Path, environment: Mapping[str, str]) -> None:
         self._settings, self._folder = settings, folder

@@ -175,10 +175,9 @@ def _take_message(item: Fields, session: SessionLog, where: str) -> None:
 def _said_by_user(item: Fields, texts: list[str]) -> bool:
     about = item.raw("internal_chat_message_metadata_passthrough")
     kinds = about.get("content_item_kinds") if isinstance(about, dict) else None
-    named = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
-    if named and any(kind.startswith("user.") for kind in kinds):
-        return True
-    return not texts or not all(map(by_harness, texts))
+    named = kinds if isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds) else []
+    by_user = any(kind.startswith("user.") for kind in named)
+    return by_user or not texts or not all(map(by_harness, texts))
 
 
 def _call(item: Fields, kind: str) -> ChatCall:
