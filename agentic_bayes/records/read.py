@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
-from agentic_bayes.formatting import ELLIPSIS, first_few, plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, first_problems, plural
 from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
@@ -153,9 +153,8 @@ class LeftOut:
         return " and ".join(filter(None, (records, files)))
 
     def __str__(self) -> str:
-        shown = "; ".join(map(str, self.problems.kept[:SHOWN]))
-        more = f"; … and {self.problems.total - SHOWN:,} more" if self.problems.total > SHOWN else ""
-        return f"{self.counts} could not be read and were left out: {shown}{more}"
+        shown = first_problems(list(map(str, self.problems.kept[:SHOWN])), SHOWN, total=self.problems.total)
+        return f"{self.counts} could not be read and were left out: {shown}"
 
     def warn(self) -> None:
         """Say how many there are."""

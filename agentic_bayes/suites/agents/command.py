@@ -31,7 +31,7 @@ class CommandAgentSettings(Record):
 
 
 class CommandAgent:
-    """Runs a command in the suite's folder per message; it reads `attempt_as_json` and writes a reply, or plain text."""
+    """Runs a command in the suite's folder per message; it reads `attempt_as_json` and writes a reply or plain text."""
 
     def __init__(self, settings: CommandAgentSettings, folder: Path, environment: Mapping[str, str]) -> None:
         self._settings, self._folder = settings, folder

@@ -150,7 +150,7 @@ class LogScores:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    return first_few(list(map(repr, names)), _SHOWN, between=" or ", rest=" or one of {} more")
+    return first_few(list(map(repr, names)), _SHOWN, between=" or ", rest=" or one of {}")
 
 
 def leaves(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
