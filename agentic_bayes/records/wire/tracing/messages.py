@@ -14,6 +14,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import ChatCall, Message, Role, failure, tool_message
+from agentic_bayes.records.wire.content import parts
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.strict_json import strict_json
 
@@ -26,8 +27,8 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys(("tool", "function", "environment"), "tool"),
 }
 
-TEXTS = frozenset({"text", "input_text", "output_text", "summary_text"})
-THOUGHTS = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_text", "reasoning_content", "thought"})
+TEXTS = parts.TEXT_PARTS | {"summary_text"}
+THOUGHTS = parts.THOUGHTS | {"thought"}
 CALLS = {
     "tool_call": ("id", "arguments", "args", "input"),
     "tool_use": ("id", "input", "arguments"),
