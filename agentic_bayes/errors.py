@@ -33,6 +33,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_SHOWN = 50  # problems in the message of an error that carries all of them
+
 __all__ = [
     "AgentError",
     "AgenticBayesError",
@@ -57,6 +59,15 @@ __all__ = [
     "UnknownName",
     "did_you_mean",
 ]
+
+
+def _listed(problems: Sequence[Problem], total: int, where: str) -> str:
+    """The first of all problems, a line each, below how many there are."""
+    lines = ["1 problem" if total == 1 else f"{total} problems", *map(str, problems[:_SHOWN])]
+    lines[0] += f" in the {where}:"
+    if (left_out := total + 1 - len(lines)) > 0:
+        lines.append(f"… and {left_out} more")
+    return "\n  ".join(lines)
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
@@ -140,17 +151,12 @@ class RecordsError(AgenticBayesError, ValueError):
         What you can do about them.
     """
 
-    shown = 50
-
     def __init__(self, problems: Sequence[Problem], total: int | None = None, advice: str = "") -> None:
         self.problems = tuple(problems)
         self.advice = advice
         self.total = len(self.problems) if total is None else total
-        lines = [str(problem) for problem in self.problems[: self.shown]]
-        if self.total > len(lines):
-            lines.append(f"… and {self.total - len(lines)} more")
-        head = "1 problem" if self.total == 1 else f"{self.total} problems"
-        super().__init__("\n".join([f"{head} in the conversations:\n  " + "\n  ".join(lines), *filter(None, [advice])]))
+        listed = _listed(self.problems, self.total, "conversations")
+        super().__init__(f"{listed}\n{advice}" if advice else listed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems, self.total, self.advice)
@@ -177,15 +183,9 @@ class SuiteError(AgenticBayesError, ValueError):
         Every problem.
     """
 
-    shown = 50
-
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[: self.shown]]
-        if len(self.problems) > len(lines):
-            lines.append(f"… and {len(self.problems) - len(lines)} more")
-        head = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        super().__init__(f"{head} in the suite:\n  " + "\n  ".join(lines))
+        super().__init__(_listed(self.problems, len(self.problems), "suite"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems,)

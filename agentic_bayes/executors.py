@@ -11,7 +11,7 @@ import re
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
 from typing import Any, Self, TypeVar
 
@@ -259,17 +259,18 @@ def _unpacked(function: bytes) -> Callable[..., Any]:
 
 def awaited(work: Coroutine[Any, Any, _Returned]) -> _Returned:
     """In a worker process: what a coroutine gives, on the one event loop that all calls share."""
-
-    async def whole() -> tuple[_Returned | None, BaseException | None]:
-        try:
-            return await work, None
-        except BaseException as error:  # SystemExit would end the loop
-            return None, error
-
-    value, error = asyncio.run_coroutine_threadsafe(whole(), _loop()).result()
+    value, error = asyncio.run_coroutine_threadsafe(caught(work), _loop()).result()
     if error is not None:
         raise error
     return value  # type: ignore[return-value]
+
+
+async def caught(work: Awaitable[_Returned]) -> tuple[_Returned | None, BaseException | None]:
+    """What is awaited, or its error, of whatever kind: SystemExit would end the event loop."""
+    try:
+        return await work, None
+    except BaseException as error:
+        return None, error
 
 
 @functools.cache

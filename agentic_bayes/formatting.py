@@ -239,22 +239,21 @@ def _joined(name: str, starts: Sequence[int], head: int, size: int) -> str:
     return text + ("…" if end < len(name) else "")
 
 
-def first_few(parts: Sequence[str], most: int, *, between: str = ", ", rest: str = " and {:,} more") -> str:
-    """The first of these, and how many more there are: "a, b and 3 more", or "a, b, …" with `ELLIPSIS` as the rest."""
-    left_out = len(parts) - most
-    return between.join(parts[:most]) + (rest.format(left_out) if left_out > 0 else "")
-
-
-def with_more(named: Sequence[str], total: int, noun: str = "") -> str:
-    """`first_few` of which only the first were written out: "a, b and 3 more", or "a, b and 3 more tasks"."""
+def with_more(named: Sequence[str], total: int, noun: str = "", *, between: str = ", ", rest: str = " and {}") -> str:
+    """The first of so many, and how many more there are: "a, b and 3 more", or "a, b and 3 more tasks"."""
     more = total - len(named)
     what = plural(more, f"more {noun}") if noun else f"{more:,} more"
-    return ", ".join(named) + (f" and {what}" if more > 0 else "")
+    return between.join(named) + (rest.format(what) if more > 0 else "")
 
 
-def first_problems(problems: Sequence[str], most: int) -> str:
+def first_few(parts: Sequence[str], most: int, *, between: str = ", ", rest: str = " and {}") -> str:
+    """`with_more` where all are written out; "a, b, …" with `ELLIPSIS` as the rest."""
+    return with_more(parts[:most], len(parts), between=between, rest=rest)
+
+
+def first_problems(problems: Sequence[str], most: int, *, total: int | None = None) -> str:
     """The first of several sentences, and how many more there are: "a; b; … and 3 more"."""
-    return first_few(problems, most, between="; ", rest="; … and {:,} more")
+    return with_more(problems[:most], len(problems) if total is None else total, between="; ", rest="; … and {}")
 
 
 def plural(count: int, noun: str) -> str:
@@ -292,9 +291,9 @@ def interval_words(ci_prob: float, ci_kind: str) -> str:
 
 def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
     """An interval's probability and kind in words, also of a method without a posterior."""
-    return (
-        f"{exact_percent(ci_prob)} confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
-    )
+    if method == "frequentist":
+        return f"{exact_percent(ci_prob)} confidence interval"
+    return interval_words(ci_prob, ci_kind)
 
 
 def json_ready(value: Any) -> Any:

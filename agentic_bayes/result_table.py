@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from agentic_bayes.formatting import cut_text, json_ready, one_line
+from agentic_bayes.formatting import cut_text, json_ready, one_line, plural
 
 MOST_ROWS = 20  # in a notebook
 MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
@@ -81,7 +81,7 @@ class Table:
         """
         shown = self.rows[:most]
         hidden = len(self.rows) - len(shown)
-        more = [f"… and {hidden:,} more {self.noun if hidden == 1 else f'{self.noun}s'}"] if hidden > 0 else []
+        more = [f"… and {plural(hidden, f'more {self.noun}')}"] if hidden > 0 else []
         align = [f' style="text-align:{"right" if right else "left"}"' for right in self.numeric]
 
         def line(tag: str, cells: Sequence[str]) -> str:

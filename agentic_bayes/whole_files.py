@@ -17,7 +17,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def unwritable(path: str | os.PathLike[str], error: Exception, what: str = "written") -> OSError:
-    """The error to raise if a database cannot be written or created, most likely because the disk is full."""
+    """The error to raise if a file, for example a database, cannot be written, most likely because the disk is full."""
     return OSError(errno.EIO, f"cannot be {what}: {error.__cause__ or error}", os.fspath(path))
 
 

@@ -25,7 +25,7 @@ def demo(output: OutputFolder = None, random_seed: RandomSeed = 0) -> None:
     from agentic_bayes.reports.plots.save import save_pictures
     from agentic_bayes.reports.results_folder import write_results
     from agentic_bayes.reports.tables import estimate_tables
-    from agentic_bayes.suites.config import example_folder
+    from agentic_bayes.suites.examples import example_folder
 
     if output is not None:
         check_output_folder(output, "--output")

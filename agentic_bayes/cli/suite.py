@@ -217,7 +217,7 @@ def init(
     folder: Path = Argument(Path(), metavar="FOLDER", help="Folder for the example suite."), to: ToJson = None
 ) -> None:
     """Write an example suite that runs offline, with a JSON schema for your editor."""
-    from agentic_bayes.suites.config import write_example_suite
+    from agentic_bayes.suites.examples import write_example_suite
 
     written = write_example_suite(folder)
     if to == "json":

@@ -22,7 +22,7 @@ from agentic_bayes.records.roles import named
 from agentic_bayes.records.sources import Problems, Source, find_sources
 from agentic_bayes.records.survey import Survey, survey
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
-from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS
+from agentic_bayes.records.wire.scores import GIVE_ENDS, NOT_SCORED, RECORDED_METRICS
 from agentic_bayes.reports.record_tables import survey_lines
 from agentic_bayes.result_table import Table
 
@@ -37,7 +37,6 @@ _BY_FOLDER = "{parent}"
 _NATIVE = frozenset(
     {"session_id", "assistant_id", "task_id", "ground_truth_assistant", "language", "context", "format", NOT_SCORED}
 )
-_OFF_SCALE = "the ends of its scale"  # what the message about a score that is off its scale says
 
 
 @dataclass
@@ -85,7 +84,7 @@ class _WayToRead:
     @property
     def off_scale(self) -> bool:
         """Whether the ends of the scale must be given."""
-        return any(_OFF_SCALE in problem.message for problem in self.overview.problems)
+        return any(GIVE_ENDS in problem.message for problem in self.overview.problems)
 
     @property
     def is_scored(self) -> bool:

@@ -308,7 +308,7 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
             rows.clear()  # none will be returned
         problems += [Problem(str(path), f"line {number}", name, message) for name, message in wrong]
     if problems:
-        shown = first_few(list(map(str, problems)), _SHOWN, between="\n  ", rest="\n  … and {:,} more")
+        shown = first_few(list(map(str, problems)), _SHOWN, between="\n  ", rest="\n  … and {}")
         raise EvidenceError(f"{plural(len(problems), 'problem')} in the evidence:\n  {shown}")
     if not rows:
         raise EvidenceError(f"{path}: must have one JSON object per interaction, is empty")

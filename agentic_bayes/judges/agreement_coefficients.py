@@ -127,12 +127,7 @@ def kappa(patterns: RatingPatterns, first: int, second: int) -> PatternStatistic
 
 
 def kappa_standard_error(patterns: RatingPatterns, first: int, second: int) -> float:
-    """Standard error of Cohen's kappa for large samples.
-
-    References
-    ----------
-    Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72, 323-327, doi:10.1037/h0028106.
-    """
+    """Standard error of Cohen's kappa for large samples (Fleiss, Cohen and Everitt, 1969, doi:10.1037/h0028106)."""
     both = (patterns.codes[:, first] >= 0) & (patterns.codes[:, second] >= 0)
     a, b, n = patterns.codes[both, first], patterns.codes[both, second], patterns.counts[both].sum()
     value = float(kappa(patterns, first, second)(patterns.counts[:, None])[0])

@@ -40,11 +40,9 @@ def roc(scores: Floats, positive: NDArray[np.bool_]) -> Roc:
 
 
 def auc_variance(area: float, positives: int, negatives: int, further: tuple[float, float]) -> float:
-    """Variance of the area; `further` are the numbers of other positives and of other negatives.
+    """Variance of the area (Hanley and McNeil, 1982, doi:10.1148/radiology.143.1.7063747).
 
-    References
-    ----------
-    Hanley and McNeil (1982), Radiology 143, 29-36, doi:10.1148/radiology.143.1.7063747.
+    `further` are the numbers of other positives and of other negatives.
     """
     two_positives, two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
     variance = area * (1 - area) + further[0] * (two_positives - area**2) + further[1] * (two_negatives - area**2)
@@ -52,12 +50,7 @@ def auc_variance(area: float, positives: int, negatives: int, further: tuple[flo
 
 
 def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0.95) -> tuple[float, float]:
-    """Score interval of the area under the ROC: all areas compatible with the observed one.
-
-    References
-    ----------
-    Newcombe (2006), Stat. Med. 25, 559-573, doi:10.1002/sim.2324 (method 5).
-    """
+    """All areas compatible with the observed one (Newcombe, 2006, method 5, doi:10.1002/sim.2324)."""
     if not positives or not negatives:
         return math.nan, math.nan
     from scipy.optimize import brentq

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import short
@@ -47,11 +47,7 @@ def check_agent(agent: object) -> None:
 
 
 def file_agents(names: Sequence[str], agent: str | None) -> list[FileAgent]:
-    """The agents of these files, by the rule `agent` or else by their names.
-
-    Files with different names are different agents. Where names repeat, the nearest folders that tell all of them
-    apart are the agents, also of the other files in these folders.
-    """
+    """The agents of these files: by the rule `agent`, else their names or, where these repeat, the nearest folders."""
     places = [_places(name) for name in names]
     if agent is not None:
         found = [FileAgent(_filled(agent, place), place[0]) for place in places]
@@ -82,7 +78,7 @@ def _told_apart(places: list[list[str]]) -> list[FileAgent]:
     if not repeated:
         return [FileAgent(place[0], place[0]) for place in places]
     deepest = min(len(place) for group in repeated for place in group)
-    levels = (n for n in range(1, deepest) if all(_differ_at(n, group) for group in repeated))
+    levels = (n for n in range(1, deepest) if all(len({p[n] for p in group}) == len(group) for group in repeated))
     level = next(levels, None)
     if level is None:
         return [_unclear(place, by_stem[place[0]]) for place in places]
@@ -91,34 +87,26 @@ def _told_apart(places: list[list[str]]) -> list[FileAgent]:
     return [FileAgent(place[level] if one else place[0], place[0]) for place, one in zip(places, inside, strict=True)]
 
 
-def _differ_at(level: int, group: list[list[str]]) -> bool:
-    return len({place[level] for place in group}) == len(group)
-
-
 def _unclear(place: list[str], same: list[list[str]]) -> FileAgent:
     if len(same) == 1:
         return FileAgent(place[0], place[0])
     shown = f"{len(same)} files are called {short(place[0])}, and no folder name alone tells them apart"
-    name = _suffix(place, [other for other in same if other is not place])
-    return FileAgent(name, place[0], f"{shown}; name the agent: {WAYS}")
+    return FileAgent(_suffix(place, same), place[0], f"{shown}; name the agent: {WAYS}")
 
 
-def _suffix(place: list[str], others: list[list[str]]) -> str:
-    """The end of a path that no other has."""
-    length = next(n for n in range(1, len(place) + 1) if all(other[:n] != place[:n] for other in others))
+def _suffix(place: list[str], places: list[list[str]]) -> str:
+    """The end of a path that no other of these has."""
+    length = next(n for n in range(1, len(place) + 1) if sum(other[:n] == place[:n] for other in places) == 1)
     return "/".join(reversed(place[:length]))
 
 
 def _labelled(found: list[FileAgent], places: list[list[str]]) -> list[FileAgent]:
     """The same, with files of one agent told apart by folders where their stems are equal."""
-    same = Counter((one.name, place[0]) for one, place in zip(found, places, strict=True))
-    by_key: defaultdict[tuple[str, str], list[list[str]]] = defaultdict(list)
+    alike: defaultdict[tuple[str, str], list[list[str]]] = defaultdict(list)
     for one, place in zip(found, places, strict=True):
-        by_key[one.name, place[0]].append(place)
+        alike[one.name, place[0]].append(place)
     return [
-        one
-        if same[one.name, place[0]] == 1
-        else FileAgent(one.name, _suffix(place, [p for p in by_key[one.name, place[0]] if p is not place]), one.unclear)
+        replace(one, label=_suffix(place, same)) if len(same := alike[one.name, place[0]]) > 1 else one
         for one, place in zip(found, places, strict=True)
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeGuard
 
 from pydantic import (
     AfterValidator,
@@ -24,12 +24,11 @@ from agentic_bayes.errors import Problem, did_you_mean
 from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
+NOT_AN_OBJECT = "must be an object"
 _WORDING = {
     "bool_type": "must be true or false",
-    "dict_type": "must be an object",
     "missing": "is missing and must be given",
-    "model_attributes_type": "must be an object",
-    "model_type": "must be an object",
+    **dict.fromkeys(("dict_type", "model_attributes_type", "model_type"), NOT_AN_OBJECT),
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
@@ -80,7 +79,7 @@ def _text(value: str) -> str:
 
 def _identifier(value: object) -> object:
     """Ids are text; many logs use whole numbers, which become their digits."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         return str(value)
     if isinstance(value, str) and not value.strip():
         raise ValueError("must not be blank")
@@ -94,22 +93,34 @@ def _without_nul(value: str) -> str:
     return value
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether this is a number of JSON: a boolean is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether this is a whole number of JSON, written without a fraction."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_finite(value: object) -> bool:
+    """Whether this is a number of JSON that a float can hold."""
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
+
+
 def _number(value: object) -> object:
     """Accept finite JSON numbers only: no booleans, no digits in quotes."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError("must be a number")
-    try:
-        finite = math.isfinite(value)
-    except OverflowError:
-        finite = False
-    if not finite:
-        raise ValueError("must be a finite number")
+    if not is_finite(value):
+        raise ValueError("must be a finite number" if is_number(value) else "must be a number")
     return value
 
 
 def is_share(value: object) -> bool:
     """Whether this is a number in [0, 1], and not a boolean."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+    return is_number(value) and 0 <= value <= 1
 
 
 def _probability(value: object) -> object:
@@ -122,17 +133,15 @@ def _whole(value: object) -> object:
     """Accept whole numbers only: 1 and 1.0, but not true, 1.5 or "1"."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole(value):
         raise ValueError("must be a whole number")
     return value
 
 
-def _trial(value: object) -> object:
-    """Trials count from 0."""
-    number = _whole(value)
-    if isinstance(number, int) and number < 0:
+def _from_zero(value: int) -> int:
+    if value < 0:
         raise ValueError("must be a whole number ≥ 0")
-    return number
+    return value
 
 
 def _arguments(value: object) -> object:
@@ -192,7 +201,7 @@ Id = Annotated[Identifier, AfterValidator(_without_nul)]
 Number = Annotated[float, BeforeValidator(_number)]
 Probability = Annotated[float, BeforeValidator(_probability)]
 WholeNumber = Annotated[int, BeforeValidator(_whole)]
-TrialNumber = Annotated[int, BeforeValidator(_trial)]
+TrialNumber = Annotated[WholeNumber, AfterValidator(_from_zero)]  # trials count from 0
 Json = Annotated[Any, AfterValidator(_json)]
 Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments), AfterValidator(_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_json)]

@@ -90,10 +90,7 @@ def _located(header: _ConversationHeader, field: str, message: str) -> _LocatedP
 
 
 class TaskIndex:
-    """Collects conversations one by one and, once all are in, gives the task and trial of each.
-
-    It keeps only ids and places, so any number of conversations can pass through.
-    """
+    """Collects the ids and places of conversations and, once all are in, gives the task and trial of each."""
 
     def __init__(self) -> None:
         self._headers: list[_ConversationHeader] = []

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
-from agentic_bayes.formatting import ELLIPSIS, first_few, plural
+from agentic_bayes.formatting import ELLIPSIS, first_few, first_problems, plural
 from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
@@ -125,10 +125,14 @@ class LeftOut:
         self.problems.add(problems)
         return True
 
-    def hold(self, fatal: Sequence[Problem], skipped: Sequence[Problem]) -> None:
-        """Keep the problems of a file of which nothing could be read, until it is known whether another could be."""
+    def of_file(self, read: int, fatal: Sequence[Problem], skipped: Sequence[Problem]) -> Sequence[Problem]:
+        """Count what was read of a file, and give its fatal problems; if nothing was, they are held until `settle`."""
+        self.read += read
+        if read:
+            return fatal
         self._unread += fatal or skipped
         self._broken += bool(fatal)
+        return ()
 
     def settle(self) -> list[Problem]:
         """Leave out the files that were held; their problems, if no file could be read at all."""
@@ -149,9 +153,8 @@ class LeftOut:
         return " and ".join(filter(None, (records, files)))
 
     def __str__(self) -> str:
-        shown = "; ".join(map(str, self.problems.kept[:SHOWN]))
-        more = f"; … and {self.problems.total - SHOWN:,} more" if self.problems.total > SHOWN else ""
-        return f"{self.counts} could not be read and were left out: {shown}{more}"
+        shown = first_problems(list(map(str, self.problems.kept[:SHOWN])), SHOWN, total=self.problems.total)
+        return f"{self.counts} could not be read and were left out: {shown}"
 
     def warn(self) -> None:
         """Say how many there are."""
@@ -272,11 +275,7 @@ def _faults_of(source: Source, index: TaskIndex, doubts: Doubts, left_out: LeftO
         else:
             (skipped if left_out.takes(record) else fatal).extend(record)
     if left_out is not None:
-        left_out.read += read
-        if not read:
-            left_out.hold(fatal, skipped)
-    if read:
-        yield from fatal
+        yield from left_out.of_file(read, fatal, skipped)
 
 
 def check_reading(format: object, agent: object) -> None:
@@ -306,7 +305,7 @@ def _checked(
 
 
 def records_of(
-    source: Source, index: TaskIndex | None, doubts: Doubts | None = None, *, skip: bool = False
+    source: Source, index: TaskIndex | None, doubts: Doubts | None, *, skip: bool
 ) -> Iterator[ConversationOrProblems]:
     """The records of one source; `skip` also reads a session without its last line if that is cut off."""
     records = _records(source, index, doubts)
@@ -388,11 +387,8 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         stream = PackedReader(replay)
         stream.max_ratio = source.origin.options.max_ratio
     if name == "native":
-        found = (
-            parse(stream, source.name)
-            if source.format == name
-            else native_only(parse(stream, source.name), source.name)
-        )
+        found = parse(stream, source.name)
+        found = found if source.format == name else native_only(found, source.name)
         return (_rated(parsed, source.origin.options) for parsed in found)
     records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
     return records

@@ -18,7 +18,7 @@ from agentic_bayes.records.formats.detection import detected
 from agentic_bayes.records.formats.evals import tau2
 from agentic_bayes.records.formats.messages import batches
 from agentic_bayes.records.formats.sessions import atif, claude_code, harbor, swe_agent, terminal_bench
-from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.layout import Origin, beginning_of
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
 PathLike = str | os.PathLike[str]
@@ -187,13 +187,7 @@ def _is_aside(name: str) -> bool:
     """Whether a file is none of a tool's logs, though it lies among them."""
     file = os.path.basename(name)
     begin = next((begin for named, begin in _ASIDE.items() if named.fullmatch(file)), None)
-    if begin is None or not os.path.isfile(name):
-        return False
-    try:
-        with open(name, "rb") as stream:
-            return begin.search(stream.read(4096)) is not None
-    except OSError:
-        return False
+    return begin is not None and os.path.isfile(name) and begin.search(beginning_of(name)) is not None
 
 
 def _does_not_exist(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from agentic_bayes.records.base import is_number
 from agentic_bayes.records.model import Conversation
 
 Spent = Literal["cost", "seconds"]
@@ -35,6 +36,6 @@ def _first(metadata: Mapping[str, Any], what: Spent) -> float | None:
         value: Any = metadata
         for key in keys:
             value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
+        if is_number(value) and 0 < value < float("inf"):
             return float(value)
     return None

@@ -8,15 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
-from agentic_bayes.records.formats.detection import RecordFormat, detected
+from agentic_bayes.records.base import NOT_AN_OBJECT
+from agentic_bayes.records.formats.detection import UNKNOWN, RecordFormat, detected
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, LeftOut, check_reading, records_of
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
+from agentic_bayes.records.wire.json_text import NO_CONVERSATION, NOT_JSON
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
-
-# problems of files that hold something else
-_NO_RECORDS = ("unknown format", "must be an object", "must begin with", "holds no conversation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +146,9 @@ def survey(
                     (skipped if left_out.takes(record) else fatal).extend(record)
                 else:
                     note(record)
-        left_out.read += counts["conversations"]
         if counts["conversations"]:
             kinds.update(map(_kind, skipped))
-            note(fatal)
-        else:
-            left_out.hold(fatal, skipped)
+        note(left_out.of_file(counts["conversations"], fatal, skipped))
         found = source.format if source.format != "auto" else detected(source.name) or "unreadable"
         files.append(FileReport(source.name, found, agents=tuple(named), **counts))
     note(left_out.settle())
@@ -193,6 +189,15 @@ def _count(conversation: Conversation, counts: Counter[str]) -> None:
 def _kind(problem: Problem) -> str:
     """The problem without its place and its value, so that equal problems can be counted."""
     place = re.sub(r"\[\d+\]", "[…]", problem.field)
-    rule = re.split(r", got |: did you mean|; it is missing here| near | \(line ", problem.message, maxsplit=1)[0]
-    rule = re.sub(r"'[^']*'", "'…'", rule)
+    rule = _rule(problem.message)
     return f"{place}: {rule}" if place else rule
+
+
+def _rule(message: str) -> str:
+    """A message without what came, and without names."""
+    rule = re.split(r", got |: did you mean|; it is missing here| near | \(line ", message, maxsplit=1)[0]
+    return re.sub(r"'[^']*'", "'…'", rule)
+
+
+# problems of files that hold something else
+_NO_RECORDS = tuple(map(_rule, (UNKNOWN, NOT_AN_OBJECT, NOT_JSON, NO_CONVERSATION)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentic_bayes.checks import no_such_file
-from agentic_bayes.errors import InvalidArgument, Problem, SuiteError
+from agentic_bayes.errors import Problem, SuiteError
 from agentic_bayes.records.sources import files_in
 from agentic_bayes.records.survey import holds_conversations
 from agentic_bayes.redaction import Secrets
@@ -25,7 +25,6 @@ from agentic_bayes.suites.reading.validation import validated
 from agentic_bayes.suites.reading.yaml_text import YamlDocument, YamlPath, read_yaml
 from agentic_bayes.suites.secrets import errors_without, suite_secrets
 from agentic_bayes.suites.trial import SuiteTask
-from agentic_bayes.whole_files import replacing
 
 _SECRETS = frozenset({"api_key", "default_headers", "env", "headers", "password", "token"})
 _LocatedTask = tuple[TaskConfig, YamlDocument, YamlPath]  # a task, and where it was declared
@@ -185,10 +184,7 @@ def conversations_beside(folder: str, suites: Sequence[Suite]) -> tuple[list[str
 
 
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:
-    """Read a suite and its task files; raises `SuiteError` with every problem in them.
-
-    `environment` gives the values of ``${VAR}``; the default is the environment of this process.
-    """
+    """Read a suite and its task files with the values that ``${VAR}`` has in the `environment`, or in this process."""
     file = Path(path)
     if not file.is_file():
         raise SuiteError([Problem(str(file), "", "", no_such_file(file).removeprefix(f"{file}: "))])
@@ -268,30 +264,4 @@ def _problems_across(config: SuiteConfig, tasks: Sequence[_LocatedTask], file: P
 
 
 _SUITE_KEYS = [re.compile(rf"^{keys} *:", re.MULTILINE) for keys in ("agent", "(?:tasks|task_files|defaults)")]
-EXAMPLE_FILES = ("eval.yaml", "tasks/sums.yaml", "agent.py")
 SCHEMA_FILE = "suite.schema.json"
-
-
-def example_folder(name: str) -> Path:
-    """The folder of an example."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "_examples" / name, package.parent / "examples" / name):
-        if folder.is_dir():
-            return folder
-    raise InvalidArgument(f"the example {name} is not installed with this package")
-
-
-def write_example_suite(folder: Path) -> list[Path]:
-    """Write a suite, its tasks, its agent, and the JSON schema of suites."""
-    source = example_folder("suite")
-    texts = {name: (source / name).read_text(encoding="utf-8") for name in EXAMPLE_FILES}
-    texts["eval.yaml"] = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n{texts['eval.yaml']}"
-    texts[SCHEMA_FILE] = json.dumps(json_schema(), indent=2) + "\n"
-    for name in texts:
-        if (folder / name).exists():
-            raise InvalidArgument(f"{folder / name} exists already, and init overwrites nothing")
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(str(folder / name)) as file:
-            file.write(text.encode())
-    return [folder / name for name in texts]

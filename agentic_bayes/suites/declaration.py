@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import Metric
-from agentic_bayes.records.base import Id, Identifier
+from agentic_bayes.records.base import Id, Identifier, is_number, is_whole
 
 MOST_TRIALS = 1_000_000
 """Most trials of a task, and of a run."""
@@ -19,13 +19,12 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 def _seconds(value: object) -> object:
     """Read a duration: seconds as a number, or text, for example "90s", "1m30s" or "500ms"."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError("must be seconds, or text like 90s or 1m30s")
     if isinstance(value, str):
         parts = _DURATION.findall(value)
-        if not parts or "".join(number + unit for number, unit in parts) != value.strip():
-            raise ValueError("must be seconds, or text like 90s or 1m30s")
-        value = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+        whole = bool(parts) and "".join(number + unit for number, unit in parts) == value.strip()
+        value = sum(float(number) * _SECONDS[unit] for number, unit in parts) if whole else None
+    if not is_number(value):
+        raise ValueError("must be seconds, or text like 90s or 1m30s")
     if value < 0:
         raise ValueError("must not be negative")
     return float(value)
@@ -41,7 +40,7 @@ def _listed(value: object) -> object:
 def _trials(value: object) -> object:
     if value == "auto":
         return value
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ValueError("must be a whole number ≥ 1, or auto")
     if value > MOST_TRIALS:
         raise ValueError(f"must be at most {MOST_TRIALS:,}")

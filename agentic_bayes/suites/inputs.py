@@ -7,8 +7,8 @@ import json
 import re
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ HDF5 = b"\x89HDF"
 HEAD = 1 << 22  # the first record of conversations may hold a long context before its other keys
 START = 64  # bytes in which a file of JSON begins
 SHOWN = 5  # names in a warning
+_TASK_COLUMNS = ("group", "weight")
 _NOT_RESULTS = "not the results of another tool"
 _TABLE_ONLY = {"agent", "task", "trial", "correct", "successes", "trials", "error"}
 
@@ -123,102 +124,80 @@ def _first_keys(path: Path) -> frozenset[str]:
     return frozenset(first) if isinstance(first, dict) else frozenset()
 
 
-def read_outcomes(
-    path: str | Path,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    counting: Mapping[str, Any] | None = None,
-    needed: Mapping[str, str] | None = None,
-    results: Mapping[str, Any] | None = None,
-) -> xr.Dataset:
+@dataclass(frozen=True)
+class _FileReading:
+    """What the caller says of a file; what does not apply to a file of its kind is refused."""
+
+    path: str | Path
+    columns: Mapping[str, Any] = field(default_factory=dict)  # names of columns; group and weight, also of evidence
+    counting: Mapping[str, Any] = field(default_factory=dict)  # arguments of `count_outcomes`
+    needed: Mapping[str, str] = field(default_factory=dict)  # what the estimate groups and weighs tasks by
+    results: Mapping[str, Any] = field(default_factory=dict)  # options of `evidence_from_results`
+
+    def open(self) -> Opened:
+        """Open the file; evidence stays on disk."""
+        return open_input(self.path, columns=self.columns, results=self.results, whole=False)
+
+    def outcomes_of(self, opened: Opened) -> xr.Dataset:
+        """The outcomes of what the file was opened as."""
+        if isinstance(opened, Path):
+            return outcomes_from_table(opened, **self.table_arguments())
+        from agentic_bayes.evidence.evidence import EvidenceFile
+        from agentic_bayes.evidence.results.evidence import ToolResults
+        from agentic_bayes.outcomes.count import count_outcomes
+        from agentic_bayes.suites.results import RunResults
+
+        if not isinstance(opened, ToolResults):
+            self._refuse(self.results, _NOT_RESULTS)
+        columns, counting = self.columns, self.counting
+        match opened:
+            case RunResults():
+                asked = {**self.needed, **columns}
+                self._refuse({**asked, **counting}, "a run of a suite", but=("group", "errors"))
+                by = column_name(asked["group"]) if "group" in asked else None
+                return replace(opened, by=by, errors=counting.get("errors", opened.errors)).outcomes
+            case Estimate():
+                self._refuse({**columns, **counting}, "a saved estimate")
+                return opened.outcomes
+            case _:
+                self._refuse(columns, "evidence", but=_TASK_COLUMNS)
+                task_columns = {name: columns[name] for name in _TASK_COLUMNS if name in columns}
+                fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in self.needed.items()}
+                evidence, rules = (
+                    (opened.path, counting) if isinstance(opened, EvidenceFile) else evidence_in(opened, counting)
+                )
+                outcomes = count_outcomes(evidence, **fields | dict(rules) | task_columns)
+                if isinstance(opened, ToolResults):
+                    outcomes.attrs |= {"source": str(self.path), "taken": opened.taken}
+                return outcomes
+
+    def table_arguments(self) -> dict[str, Any]:
+        """The arguments of `outcomes_from_table`."""
+        self._refuse(self.results, _NOT_RESULTS)
+        rules = {name: value for name, value in self.counting.items() if name in ("errors", "threshold")}
+        self._refuse(self.counting, "a table", but=(*rules, *_TASK_COLUMNS))
+        return dict(self.needed) | dict(self.columns) | rules
+
+    def _refuse(self, options: Mapping[str, Any], kind: str, *, but: Collection[str] = ()) -> None:
+        if unused := sorted(options.keys() - set(but)):
+            raise InvalidArgument(f"{self.path} is {kind}, which does not use {', '.join(unused)}")
+
+
+def read_outcomes(path: str | Path, **reading: Mapping[str, Any]) -> xr.Dataset:
     """Outcomes of a table, evidence, another tool's results, a saved estimate or a run (folder, or id in ``results``).
 
-    `needed` names what the estimate groups or weighs tasks by, where `columns` and `counting` do not say so.
+    `reading` is what `_FileReading` holds: ``columns``, ``counting``, ``needed``, ``results``.
     """
-    opened = open_input(path, columns=columns, results=results, whole=False)
-    return _outcomes_in(opened, path, columns or {}, counting or {}, needed or {}, results or {})
+    asked = _FileReading(path, **reading)
+    return asked.outcomes_of(asked.open())
 
 
-def _outcomes_in(
-    opened: Opened,
-    path: str | Path,
-    columns: Mapping[str, Any],
-    counting: Mapping[str, Any],
-    needed: Mapping[str, str],
-    results: Mapping[str, Any],
-) -> xr.Dataset:
-    if not isinstance(opened, Path):
-        return _counted_outcomes(opened, path, columns, counting, needed, results)
-    _refuse(results, path, _NOT_RESULTS)
-    return outcomes_from_table(opened, **_table_arguments(path, columns, counting, needed))
-
-
-def _counted_outcomes(
-    opened: RunResults | Estimate | Evidence | EvidenceFile | ToolResults,
-    path: str | Path,
-    columns: Mapping[str, Any],
-    counting: Mapping[str, Any],
-    needed: Mapping[str, str],
-    results: Mapping[str, Any],
-) -> xr.Dataset:
-    """Outcomes of anything but a table."""
-    from agentic_bayes.evidence.evidence import EvidenceFile
-    from agentic_bayes.evidence.results.evidence import ToolResults
-    from agentic_bayes.outcomes.count import count_outcomes
-    from agentic_bayes.suites.results import RunResults
-
-    task_columns = {name: columns[name] for name in ("group", "weight") if name in columns}
-    errors = {name: value for name, value in counting.items() if name == "errors"}
-    others = {name: value for name, value in counting.items() if name != "errors"}
-    if not isinstance(opened, ToolResults):
-        _refuse(results, path, _NOT_RESULTS)
-    match opened:
-        case RunResults():
-            groups = {name: column for name, column in {**needed, **columns}.items() if name == "group"}
-            _refuse(
-                {name: rule for name, rule in {**needed, **columns, **others}.items() if name != "group"},
-                path,
-                "a run of a suite",
-            )
-            by = column_name(groups["group"]) if groups else None
-            return replace(opened, by=by, **errors).outcomes
-        case Estimate():
-            _refuse({**columns, **counting}, path, "a saved estimate")
-            return opened.outcomes
-        case _:
-            _refuse({name: column for name, column in columns.items() if name not in task_columns}, path, "evidence")
-            fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
-            evidence, rules = (
-                (opened.path, counting) if isinstance(opened, EvidenceFile) else evidence_in(opened, counting)
-            )
-            outcomes = count_outcomes(evidence, **fields | dict(rules) | task_columns)
-            if isinstance(opened, ToolResults):
-                outcomes.attrs |= {"source": str(path), "taken": opened.taken}
-            return outcomes
-
-
-def _table_arguments(
-    path: str | Path, columns: Mapping[str, Any], counting: Mapping[str, Any], needed: Mapping[str, str]
-) -> dict[str, Any]:
-    rules = {name: value for name, value in counting.items() if name in ("errors", "threshold")}
-    used = {*rules, "group", "weight"}
-    _refuse({name: rule for name, rule in counting.items() if name not in used}, path, "a table")
-    return dict(needed) | dict(columns) | rules
-
-
-def table_arguments(
-    path: str | Path,
-    *,
-    columns: Mapping[str, Any],
-    counting: Mapping[str, Any],
-    needed: Mapping[str, str],
-    results: Mapping[str, Any],
-) -> dict[str, Any]:
+def table_arguments(path: str | Path, **reading: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `outcomes_from_table` for a file; any other file is refused."""
-    if not isinstance(open_input(path, columns=columns, results=results), Path):
+    asked = _FileReading(path, **reading)
+    if not isinstance(open_input(path, columns=asked.columns, results=asked.results), Path):
         raise InvalidArgument(f"{path} is not a table, which --split needs")
-    _refuse(results, path, _NOT_RESULTS)
-    return _table_arguments(path, columns, counting, needed)
+    return asked.table_arguments()
 
 
 def evidence_in(opened: Evidence | ToolResults, counting: Mapping[str, Any]) -> tuple[Evidence, dict[str, Any]]:
@@ -231,28 +210,21 @@ def evidence_in(opened: Evidence | ToolResults, counting: Mapping[str, Any]) -> 
     return opened, dict(counting)
 
 
-def _refuse(options: Mapping[str, Any], path: str | Path, kind: str) -> None:
-    if options:
-        raise InvalidArgument(f"{path} is {kind}, which does not use {', '.join(sorted(options))}")
-
-
 def read_estimate(
     path: str | Path,
     *,
     settings: Mapping[str, Any],
     agents: Sequence[str | None] = (),
     choose: str = "",
-    columns: Mapping[str, Any] | None = None,
-    counting: Mapping[str, Any] | None = None,
-    needed: Mapping[str, str] | None = None,
-    results: Mapping[str, Any] | None = None,
+    **reading: Mapping[str, Any],
 ) -> Estimate:
     """A saved estimate with the settings that are given, or a new one; it is fitted only if it holds these agents.
 
-    `choose` is the option for the first agent, where there must be one.
+    `choose` is the option for the first agent, where there must be one; `reading` is as for `read_outcomes`.
     """
-    opened = open_input(path, columns=columns, results=results, whole=False)
-    outcomes = _outcomes_in(opened, path, columns or {}, counting or {}, needed or {}, results or {})
+    asked = _FileReading(path, **reading)
+    opened = asked.open()
+    outcomes = asked.outcomes_of(opened)
     names = [str(label) for label in outcomes["agent"].values]
     for agent in agents:
         if agent is not None:
@@ -278,16 +250,13 @@ def combine_two(
     *,
     baseline: str | None = None,
     agent: str | None = None,
-    columns: Mapping[str, Any] | None = None,
-    counting: Mapping[str, Any] | None = None,
-    needed: Mapping[str, str] | None = None,
-    results: Mapping[str, Any] | None = None,
+    **reading: Mapping[str, Any],
 ) -> tuple[xr.Dataset, str, str]:
     """Outcomes of one agent of each of two files, and their names; agents of the same name are named by file."""
     _warn_of_unlike_tasks(old, new)
     parts = []
     for path, option, name in ((old, "--baseline", baseline), (new, "--agent", agent)):
-        outcomes = read_outcomes(path, columns=columns, counting=counting, needed=needed, results=results)
+        outcomes = read_outcomes(path, **reading)
         names = [str(label) for label in outcomes["agent"].values]
         _check_chosen(name, names, path, option)
         if name is not None:

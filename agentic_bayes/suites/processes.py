@@ -27,6 +27,7 @@ import anyio.abc
 from pydantic import BeforeValidator
 
 from agentic_bayes.errors import AgenticBayesWarning, HookFailed
+from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.base import short
 from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites import supervisor
@@ -274,8 +275,5 @@ def signal_name(number: int) -> str:
 
 def last_line(errors: str) -> str:
     """The last line of standard error after a colon; empty if there is none."""
-    lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    line = lines[-1]
-    return f": {line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + '…'}"
+    lines = list(filter(None, map(str.strip, errors.splitlines())))
+    return f": {cut_text(lines[-1], _LONGEST_LINE)}" if lines else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -130,19 +130,17 @@ class RunResults(Tabular):
         """Counts per task, with trials that were not run as unscored ones."""
         if not self.trials:
             raise OutcomesError(f"run {self.folder.name} has no trials, so there is nothing to count")
-        cells: dict[tuple[str, str], list[int]] = {}
+        ended: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for trial in self.trials:
-            cell = cells.setdefault((self.facts["agent"], trial.task), [0, 0, 0, 0])
-            errored = trial.status == "error"
-            cell[0] += trial.status == "pass"
-            cell[1] += not errored
-            cell[2] += errored
-            cell[3] += errored
+            ended[trial.task][trial.status] += 1
         for task, count in waiting.items():
-            cells.setdefault((self.facts["agent"], task), [0, 0, 0, 0])[2] += count
-        counts = {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
+            ended[task]["waiting"] += count
+        counts = {
+            (self.facts["agent"], task): (c["pass"], c["pass"] + c["fail"], c["error"] + c["waiting"], c["error"])
+            for task, c in ended.items()
+        }
         attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": self.errors}
-        ds = dataset_from_counts(counts, attrs, self._groups([task for _, task in cells]))
+        ds = dataset_from_counts(counts, attrs, self._groups(list(ended)))
         return with_errors_as(ds, self.errors)
 
     def _groups(self, tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -251,10 +249,7 @@ class RunResults(Tabular):
         return ready
 
     def write(self, k: Sequence[int] = (1, 3, 5)) -> Estimate | None:
-        """Write ``summary.json``, ``trials.jsonl`` and ``junit.xml`` to the run's folder.
-
-        If any trial has a verdict, also write the estimate with `write_results`, so that it can be reproduced.
-        """
+        """Write summary, trials and JUnit to the run's folder and, if any trial has a verdict, the estimate."""
         est = self.estimate(k) if self.decided else None
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
         files = {

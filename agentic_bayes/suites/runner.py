@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,8 @@ from agentic_bayes.suites.stores.run_store import RunStore, each_run
 from agentic_bayes.suites.trial import Agent, TrialResult
 
 if TYPE_CHECKING:
-    from agentic_bayes.suites.trial_runner import LocalWork, RemoteWork
+    from agentic_bayes.suites.stores.reply_cache import ReplyCache
+    from agentic_bayes.suites.trial_runner import LocalWork, Pace, RemoteWork
 
 TrialProgress = Callable[[TrialResult, int, int], object]
 """Called after every trial with its result, the number of finished trials, and the number of all trials."""
@@ -88,12 +89,7 @@ def plan_run(
     resume: str | None = None,
     new: bool = False,
 ) -> SuiteRun:
-    """Decide which trials to run and where to keep them; by default an unfinished run of the suite is continued.
-
-    `output` is the folder of all runs (default: the one that the suite names), `resume` the id of a run to continue;
-    `new` starts a new run even if one is unfinished. Raises `InvalidArgument` if there is no run with this id, or if
-    the agent or a task has changed since the run began.
-    """
+    """Decide which trials to run and where (`output`: the folder of all runs): of an unfinished run, unless `new`."""
     results = output or suite.folder / suite.config.output.dir
     planned, budget = _first_round(suite, tasks)
     if resume is not None and new:
@@ -233,10 +229,8 @@ async def run_suite(
 ) -> bool:
     """Run the pending trials and save each as soon as it ends; return whether every trial now has a verdict.
 
-    `agent` replaces the suite's own. `executor` runs and grades trials of python and command agents in other processes:
-    ``"local:4"``, ``"dask://HOST:PORT"`` or an executor of `concurrent.futures`. `concurrency` is the number of trials
-    at a time (default: the suite's, or one for each worker). Raises `SuiteError`, before anything runs, if the
-    declaration of the agent or of a grader is wrong, and `ExecutorError` if workers died; finished trials are saved.
+    `agent` replaces the suite's own; `concurrency` is by default the suite's, or one trial for each worker of the
+    `executor`. Nothing runs if the declaration of the agent or of a grader is wrong.
     """
     from agentic_bayes.suites.trial_runner import LocalWork, RemoteWork
 
@@ -265,11 +259,10 @@ async def _run_trials(
 ) -> bool:
     """Run the pending trials, round by round; whether every trial now has a verdict."""
     from agentic_bayes.suites.stores.reply_cache import ReplyCache
-    from agentic_bayes.suites.trial_runner import Pace, fit_to_keep, run_trial
+    from agentic_bayes.suites.trial_runner import Pace
 
     suite = run.suite
     cache = ReplyCache(suite) if cached else None
-    replaced: Counter[str] = Counter()
     run.folder.mkdir(parents=True, exist_ok=True)
     with RunStore(run.folder, create=True) as store:
         store.lock()
@@ -277,42 +270,17 @@ async def _run_trials(
             raise InvalidArgument(f"run {run.id} is of another agent or other tasks")
         _note(store, run)
         note_run(run.folder)
-        ended = run.total - len(run.pending)
-        pace = Pace(suite.config.execution.rate_limit_rps)
         hooks = HookRunner(suite.config.hooks, suite.folder, suite.secrets)
-        open_tasks: Counter[str] = Counter()
-        begun: set[str] = set()
-
-        async def worker(items: Iterator[tuple[TaskConfig, int]]) -> None:
-            nonlocal ended
-            for task, trial in items:
-                if task.id not in begun:
-                    begun.add(task.id)
-                    await hooks.run("before_task", task_id=task.id)
-                event: dict[str, Any] = {"task_id": task.id, "trial": trial}
-                await hooks.run("before_trial", **event)
-                result, count = fit_to_keep(await run_trial(suite, task, trial, work, pace, cache), suite.secrets)
-                replaced[result.status] += count
-                store.add(result)
-                ended += 1
-                if progress is not None:
-                    progress(result, ended, run.budget or run.total)
-                await hooks.run("after_trial", **event, status=result.status, score=result.score)
-                open_tasks[task.id] -= 1
-                if not open_tasks[task.id] and run.budget is None:
-                    await hooks.run("after_task", task_id=task.id)
-
+        pace = Pace(suite.config.execution.rate_limit_rps)
+        ended = run.total - len(run.pending)
+        trials = _RunningTrials(run, work, store, cache, progress, hooks, pace, ended)
         await hooks.run("before_run", run_id=run.id, trials=run.total)
         requested = set[tuple[str, int]]()
         pending = run.pending
         try:
             while True:
                 requested |= {(task.id, trial) for task, trial in pending}
-                open_tasks.update(task.id for task, _ in pending)
-                items = iter(pending)
-                async with anyio.create_task_group() as group:
-                    for _ in range(min(concurrency, len(pending))):
-                        group.start_soon(worker, items)
+                await trials.run_all(pending, concurrency)
                 pending = _next_round(run, store, pending)
                 if not pending:
                     break
@@ -324,15 +292,68 @@ async def _run_trials(
         finally:
             if cache is not None:
                 cache.close()
-        if count := replaced.total():
-            warnings.warn(DoubtfulRecords(f"{count:,} {NOT_TEXT} in reasons and errors were replaced"), stacklevel=2)
-        if run.budget is not None:  # only now is it certain that no task gets more trials
-            for task in run.tasks:
-                if task.id in begun:
-                    await hooks.run("after_task", task_id=task.id)
+        await trials.finish()
         finished = requested <= store.done() and (run.budget is None or "ended" in store.facts)
         await hooks.run("after_run", run_id=run.id, finished=finished)
         return finished
+
+
+@dataclass
+class _RunningTrials:
+    """The trials of a run while they run, and the hooks around them."""
+
+    run: SuiteRun
+    work: LocalWork | RemoteWork
+    store: RunStore
+    cache: ReplyCache | None
+    progress: TrialProgress | None
+    hooks: HookRunner
+    pace: Pace
+    ended: int  # trials
+    open: Counter[str] = field(default_factory=Counter)  # trials of each task that have not ended
+    begun: set[str] = field(default_factory=set)  # tasks
+    replaced: int = 0  # characters in results that are no text
+
+    async def run_all(self, trials: Sequence[tuple[TaskConfig, int]], concurrency: int) -> None:
+        """Run these trials, so many at a time."""
+        self.open.update(task.id for task, _ in trials)
+        items = iter(trials)
+        async with anyio.create_task_group() as group:
+            for _ in range(min(concurrency, len(trials))):
+                group.start_soon(self._run_next, items)
+
+    async def _run_next(self, items: Iterator[tuple[TaskConfig, int]]) -> None:
+        """Run one trial after the other, until none is left."""
+        from agentic_bayes.suites.trial_runner import fit_to_keep, run_trial
+
+        suite = self.run.suite
+        for task, trial in items:
+            if task.id not in self.begun:
+                self.begun.add(task.id)
+                await self.hooks.run("before_task", task_id=task.id)
+            event: dict[str, Any] = {"task_id": task.id, "trial": trial}
+            await self.hooks.run("before_trial", **event)
+            result = await run_trial(suite, task, trial, self.work, self.pace, self.cache)
+            result, replaced = fit_to_keep(result, suite.secrets)
+            self.replaced += replaced
+            self.store.add(result)
+            self.ended += 1
+            if self.progress is not None:
+                self.progress(result, self.ended, self.run.budget or self.run.total)
+            await self.hooks.run("after_trial", **event, status=result.status, score=result.score)
+            self.open[task.id] -= 1
+            if not self.open[task.id] and self.run.budget is None:
+                await self.hooks.run("after_task", task_id=task.id)
+
+    async def finish(self) -> None:
+        """Say what was replaced, and end the tasks that might have got more trials."""
+        if self.replaced:
+            text = f"{self.replaced:,} {NOT_TEXT} in reasons and errors were replaced"
+            warnings.warn(DoubtfulRecords(text), stacklevel=3)
+        if self.run.budget is not None:
+            for task in self.run.tasks:
+                if task.id in self.begun:
+                    await self.hooks.run("after_task", task_id=task.id)
 
 
 def _next_round(

@@ -12,12 +12,9 @@ from agentic_bayes.redaction import SHORTEST, Secrets, keys_in, secrets_in
 
 
 def suite_secrets(
-    declared: Any, variables: Mapping[str, str], environment: Mapping[str, str], public: Iterable[str] = ()
+    declared: Any, variables: Mapping[str, str], environment: Mapping[str, str], public: Iterable[str]
 ) -> Secrets:
-    """The secrets in a suite as it was read, in the variables that it uses and among the keys of the environment.
-
-    `public` are names and ids of the suite: a variable that is part of one is no secret unless it is marked as one.
-    """
+    """The secrets in a suite, its variables (but those in its `public` names, unless marked) and the environment."""
     marks = declared.get("variables") if isinstance(declared, dict) else None
     marked = {
         name: mark.get("secret")

@@ -1,4 +1,4 @@
-"""The types of a suite: tasks, attempts, agents with their replies, graders and results of trials."""
+"""The types of a suite: tasks, attempts, agents with their replies, and results of trials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from agentic_bayes.evidence.score import Grade
 from agentic_bayes.records.wire.thoughts import split_thoughts
 
 Status = Literal["pass", "fail", "error"]
@@ -61,17 +60,6 @@ class Agent(Protocol):
 
     async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Attempt a task; an exception makes the trial an error."""
-
-
-@runtime_checkable
-class TrialGrader(Protocol):
-    """Protocol of graders."""
-
-    name: str  # its type in the suite, with a number if the type occurs more than once
-    weight: float  # of its score in the trial's mean score
-
-    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
-        """Grade a reply: a `Score` whose details hold ``pass`` (bool), or `Unscored`; an exception is unscored, too."""
 
 
 @dataclass(frozen=True, slots=True)

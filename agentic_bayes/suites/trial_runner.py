@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -22,7 +22,10 @@ from agentic_bayes.suites.agents.registry import close_agent, make_agent
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import TaskConfig
 from agentic_bayes.suites.stores.reply_cache import ReplyCache
-from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialGrader, TrialResult
+from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialResult
+
+if TYPE_CHECKING:
+    from agentic_bayes.suites.graders.registry import SuiteGrader
 
 AskedAgent = tuple[AgentReply | str, float]  # the reply, or why there is none, and the seconds that it took
 Grades = dict[str, dict[str, Any]]  # grader → its grade, in JSON values
@@ -55,7 +58,7 @@ class LocalWork:
         self._suite, self._graders = suite, make_graders(suite, tasks)
         # refuse graders whose model or package is missing, before the first trial costs anything
         every = {id(grader): grader for graders in self._graders.values() for grader in graders}
-        problems = {grader.name: ready() for grader in every.values() if (ready := getattr(grader, "ready", None))}
+        problems = {grader.name: grader.ready() for grader in every.values()}
         _refuse(suite, [f"{name}: {problem}" for name, problem in problems.items() if problem])
         self._agent = agent or make_agent(suite.config.agent, folder=suite.folder)
         self._timeout = suite.config.execution.timeout
@@ -114,12 +117,12 @@ class RemoteWork:
         self._workers.close()
 
 
-def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[TrialGrader]]:
+def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[SuiteGrader]]:
     """The graders of every task, checked against the task."""
     from agentic_bayes.suites.graders import registry  # here, because a process that only asks the agent needs none
 
-    made: dict[str, list[TrialGrader]] = {}
-    by_task: dict[str, list[TrialGrader]] = {}
+    made: dict[str, list[SuiteGrader]] = {}
+    by_task: dict[str, list[SuiteGrader]] = {}
     messages: dict[str, None] = {}
     for task in tasks:
         configs = suite.graders_of(task)
@@ -130,8 +133,7 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
             made[key] = registry.make_graders(configs, pass_threshold=threshold, folder=suite.folder, problems=problems)
             messages |= dict.fromkeys(f"graders: {problem}" for problem in problems)
         for grader in made[key]:
-            check = getattr(grader, "check", None)
-            if check is not None and (problem := check(as_task(task))):
+            if problem := grader.check(as_task(task)):
                 messages.setdefault(f"task {task.id!r}: {grader.name}: {problem}")
         by_task[task.id] = made[key]
     _refuse(suite, messages)
@@ -158,7 +160,7 @@ class _SentWork:
         return LocalWork(self.suite, ())
 
 
-async def _grades_of(graders: Sequence[TrialGrader], attempt: TrialAttempt, reply: AgentReply) -> Grades:
+async def _grades_of(graders: Sequence[SuiteGrader], attempt: TrialAttempt, reply: AgentReply) -> Grades:
     """Grade a reply with every grader."""
     grades: Grades = {}
     for grader in graders:

@@ -29,7 +29,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
-from agentic_bayes.suites.config import example_folder
+from agentic_bayes.suites.examples import example_folder
 from agentic_bayes.suites.results import RunResults
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -1289,7 +1289,7 @@ def few_tasks(tmp_path, monkeypatch):
         tasks = list(dict.fromkeys(json.loads(line)["task_id"] for line in lines))[:12]
         kept = "".join(line for line in lines if json.loads(line)["task_id"] in tasks)
         (folder / path.name).write_text(kept, "utf-8")
-    monkeypatch.setattr("agentic_bayes.suites.config.example_folder", lambda _: folder)
+    monkeypatch.setattr("agentic_bayes.suites.examples.example_folder", lambda _: folder)
 
 
 @pytest.mark.stack

@@ -18,8 +18,8 @@ from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.suites.declaration import GraderConfig
 from agentic_bayes.suites.graders.registry import SuiteGrader, grader_names, make_graders
 from agentic_bayes.suites.graders.rules import GradingRule, as_conversation, as_interaction
-from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
-from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt, TrialGrader
+from agentic_bayes.suites.reading.json_paths import JsonNotFound, compiled_path, found_json, values_at
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 HERE = Path(__file__).parent
 SEARCH = {"tool_name": "search", "parameters": {"q": "x"}}
@@ -79,7 +79,6 @@ def test_all_graders_are_known_by_name():
     names = {"exact_match", "contains", "regex", "json_match", "command", "llm", "pairwise", "constraint"}
     assert {*names, "reference", "tool_rubric", *metric_names()} == set(grader_names())
     grader = make("contains", keywords=["Paris"])
-    assert isinstance(grader, TrialGrader)
     assert isinstance(grader, SuiteGrader)
     assert isinstance(grader.rule, GradingRule)
 
@@ -823,8 +822,8 @@ def test_a_trace_metric_of_several_messages_is_their_mean():
 def test_a_trial_is_a_conversation():
     """One interaction per message; expectations at the last one; calls where they are known."""
     attempt = TrialAttempt(task("Hello", system="Be kind", expected={"text": "Hi", "tools": [SEARCH]}), 3, 0)
-    told = as_conversation(attempt, AgentReply(("Hi!",), ([SEARCH],)), agent="v2")
-    assert (told.assistant_id, told.task_id, told.trial, told.context) == ("v2", "t1", 3, "Be kind")
+    told = as_conversation(attempt, AgentReply(("Hi!",), ([SEARCH],)))
+    assert (told.assistant_id, told.task_id, told.trial, told.context) == ("agent", "t1", 3, "Be kind")
     (turn,) = told.conversation
     assert (turn.query, turn.assistant, turn.ground_truth_assistant, turn.qa_id) == ("Hello", "Hi!", "Hi", "t1")
     assert turn.agentic.tools_used[0].tool_name == "search"

@@ -20,7 +20,9 @@ import pytest
 import agentic_bayes as ab
 from agentic_bayes.errors import DoubtfulRecords, ExecutorError, HookFailed, InvalidArgument, SuiteError
 from agentic_bayes.reports.reproduction import reproduce
-from agentic_bayes.suites.config import example_folder, load_suite
+from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.examples import example_folder
+from agentic_bayes.suites.graders.registry import SuiteGrader
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.runner import plan_run, run_suite, select_tasks
 from agentic_bayes.suites.stores.run_store import RunStore
@@ -224,14 +226,13 @@ def test_a_grader_that_raises_has_not_scored(make, monkeypatch):
     graders = make_graders(suite, suite.tasks)
 
     class Broken:
-        name, weight = "broken", 1.0
-
         async def grade(self, attempt, reply):
             """Cannot."""
             raise RuntimeError("no network")
 
     monkeypatch.setattr(
-        "agentic_bayes.suites.trial_runner.make_graders", lambda *_: {key: [Broken()] for key in graders}
+        "agentic_bayes.suites.trial_runner.make_graders",
+        lambda *_: {key: [SuiteGrader("broken", 1.0, Broken())] for key in graders},
     )
     asyncio.run(run_suite(planned, agent=Scripted(lambda attempt: "right")))
     trials = RunResults.of(planned.folder).trials

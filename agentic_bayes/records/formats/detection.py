@@ -40,62 +40,18 @@ from agentic_bayes.records.wire.layout import STREAMED, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
 
 RecordFormat = Literal[
-    "auto",
-    "native",
-    "tau-bench",
-    "tau2",
-    "inspect",
-    "otel",
-    "langsmith",
-    "langfuse",
-    "mlflow",
-    "agents-sdk",
-    "langgraph",
-    "openai",
-    "langchain",
-    "anthropic",
-    "autogen",
-    "smolagents",
-    "gemini",
-    "bedrock",
-    "vercel",
-    "atif",
-    "harbor",
-    "terminal-bench",
-    "smolagents-memory",
-    "swe-agent",
-    "claude-code",
-    "codex",
-]
+    "auto", "native", "tau-bench", "tau2", "inspect", "otel", "langsmith", "langfuse", "mlflow", "agents-sdk",
+    "langgraph", "openai", "langchain", "anthropic", "autogen", "smolagents", "gemini", "bedrock", "vercel", "atif",
+    "harbor", "terminal-bench", "smolagents-memory", "swe-agent", "claude-code", "codex",
+]  # fmt: skip
 FORMATS = get_args(RecordFormat)
 
 READERS: dict[str, Any] = {
     module.NAME: module
     for module in (
-        tau2,
-        tau_bench,
-        inspect,
-        claude_code,
-        codex,
-        harbor,
-        terminal_bench,
-        atif,
-        swe_agent,
-        smolagents_memory,
-        otel,
-        langsmith,
-        langfuse,
-        mlflow,
-        agents_sdk,
-        langgraph,
-        autogen,
-        langchain,
-        smolagents,
-        gemini,
-        bedrock,
-        vercel,
-        anthropic,
-        openai,
+        *(tau2, tau_bench, inspect, claude_code, codex, harbor, terminal_bench, atif, swe_agent, smolagents_memory),
+        *(otel, langsmith, langfuse, mlflow, agents_sdk, langgraph),
+        *(autogen, langchain, smolagents, gemini, bedrock, vercel, anthropic, openai),
     )
 }
 """The modules that read the formats, in the order in which they are tried.
@@ -114,6 +70,9 @@ NATIVE = "conversation"
 
 NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
 """A native record has at least one of these members."""
+
+UNKNOWN = "unknown format"
+"""How the message begins about a file in no known format."""
 
 MEMBERS = frozenset(Conversation.model_fields)
 """All members of a native record."""
@@ -161,7 +120,7 @@ def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
     if first is None:
         return
     keys = first.value.keys() if isinstance(first.value, dict) else {}.keys()
-    if not keys or NATIVE in keys or (keys & NATIVE_KEYS and unknown.is_native(first.value, MEMBERS)):
+    if not keys or NATIVE in keys or (keys & NATIVE_KEYS and 2 * len(keys & MEMBERS) >= len(keys)):
         yield first
         yield from found
         return
@@ -170,8 +129,7 @@ def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
         return
     named = first_few([short(key, 30) for key in keys], 8, rest=ELLIPSIS)
     formats = ", ".join(name for name in FORMATS if name != "auto")
-    message = f"unknown format: an object with the keys {named}"
-    message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"
-    if nearer := unknown.by_record(first.value, name):
-        message = f"unknown format: an object with the keys {named}; {nearer}"
+    advice = unknown.by_record(first.value, name)
+    advice = advice or f"if it is one of {formats}, choose it with format= (--format on the command line)"
+    message = f"{UNKNOWN}: an object with the keys {named}; {advice}"
     yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))

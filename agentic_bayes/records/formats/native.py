@@ -12,7 +12,16 @@ from itertools import count
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats import unknown
-from agentic_bayes.records.wire.json_text import REST_LOST, BrokenJson, JsonText, Parsed, broken, one_record
+from agentic_bayes.records.wire.json_text import (
+    NO_CONVERSATION,
+    NOT_JSON,
+    REST_LOST,
+    BrokenJson,
+    JsonText,
+    Parsed,
+    broken,
+    one_record,
+)
 
 
 def parse(stream: BufferedReader, name: str = "") -> Iterator[Parsed]:
@@ -28,10 +37,10 @@ def parse(stream: BufferedReader, name: str = "") -> Iterator[Parsed]:
         yield from _lines(text)
     elif first:
         looks = unknown.by_line(text.ahead(2000), name)
-        wrong = f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}"
+        wrong = f"{NOT_JSON}, got {short(text.ahead(60))}"
         yield broken(f"line {text.line}", f"{wrong}; {looks}" if looks else wrong)
     elif not text.fault:
-        yield broken("", "holds no conversation")
+        yield broken("", NO_CONVERSATION)
     # report unreadable text even if no record was lost
     if text.fault:
         yield broken(*text.fault)
@@ -40,7 +49,7 @@ def parse(stream: BufferedReader, name: str = "") -> Iterator[Parsed]:
 def _array(text: JsonText) -> Iterator[Parsed]:
     text.step()
     if text.peek() == "]":
-        yield broken("", "holds no conversation")
+        yield broken("", NO_CONVERSATION)
     else:
         for index in count():
             text.peek()

@@ -190,11 +190,6 @@ def by_record(record: Any, name: str) -> str:
     return ""
 
 
-def is_native(record: Mapping[str, Any], members: Set[str]) -> bool:
-    """Whether an object is meant as a record in the native format: half of its keys or more are `members` of one."""
-    return 2 * len(record.keys() & members) >= len(record)
-
-
 def _known(keys: Set[str], name: str) -> str:
     """Which kind of file has these keys or columns, with what to do; empty if none that is known."""
     found = next((known for known in _KNOWN if known.keys <= keys), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -27,10 +26,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def readable(record: Any) -> tuple[Any, int]:
-    """A record in the native format without lone surrogates and NUL, and how many characters were replaced.
-
-    A NUL in an id stays, and is refused later: a replacement could make two ids one.
-    """
+    """A record without lone surrogates and NUL (but in ids: two could become one), and how many were replaced."""
     if not isinstance(record, dict) or not _holds_broken(record):
         return record, 0
     changed, count = replaced(record)
@@ -40,12 +36,16 @@ def readable(record: Any) -> tuple[Any, int]:
         changed[key] = _whole(record[key])
     turns = changed.get("conversation")
     for turn, old in zip(turns, record["conversation"], strict=True) if isinstance(turns, list) else ():
-        if isinstance(turn, dict) and "qa_id" in turn:
+        if _has_id(turn):
             turn["qa_id"] = _whole(old["qa_id"])
     metadata = changed.get("metadata", {})
     if isinstance(metadata, dict):
         changed["metadata"] = {**metadata, REPLACED: count}
     return changed, count
+
+
+def _has_id(turn: Any) -> bool:
+    return isinstance(turn, dict) and "qa_id" in turn
 
 
 def _holds_broken(record: Any) -> bool:
@@ -116,14 +116,8 @@ def one_form(record: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, st
 
     changed = {key: normal(IDS[key], value) if key in IDS else value for key, value in record.items()}
     turns = record.get("conversation")
-    if isinstance(turns, list) and any(not str(qa_id).isascii() for qa_id in _qa_ids(turns)):
-        named = ("qa_id" in turn if isinstance(turn, dict) else False for turn in turns)
+    if isinstance(turns, list) and any(_has_id(turn) and not str(turn["qa_id"]).isascii() for turn in turns):
         changed["conversation"] = [
-            {**turn, "qa_id": normal("questions", turn["qa_id"])} if has_id else turn
-            for turn, has_id in zip(turns, named, strict=True)
+            {**turn, "qa_id": normal("questions", turn["qa_id"])} if _has_id(turn) else turn for turn in turns
         ]
     return (changed, found) if found else (record, [])
-
-
-def _qa_ids(turns: list[Any]) -> Iterator[Any]:
-    return (turn.get("qa_id", "") for turn in turns if isinstance(turn, dict))

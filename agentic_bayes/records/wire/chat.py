@@ -127,19 +127,24 @@ def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
     """Turn a whole chat into one interaction."""
     spoken = dialogue(messages)
     calls, orphans = _calls(messages, _PendingCalls())
-    several = sum(line["role"] == "user" for line in spoken) > 1
-    metadata: dict[str, Any] = {"dialogue": spoken} if several else {}
-    if thoughts := [thought for message in messages for thought in message.reasoning]:
-        metadata[REASONING] = thoughts
-    if orphans:
-        metadata[ORPHANS] = orphans
+    metadata = {
+        "dialogue": spoken if sum(line["role"] == "user" for line in spoken) > 1 else None,
+        REASONING: [thought for message in messages for thought in message.reasoning],
+        ORPHANS: orphans,
+    }
     return {
         "qa_id": qa_id,
         "query": paragraphs(message.text for message in messages if message.role == "user"),
         "assistant": paragraphs(message.text for message in messages if message.role == "assistant"),
         "agentic": {"tools_used": calls},
-        **({"metadata": metadata} if metadata else {}),
+        **_about(metadata),
     }
+
+
+def _about(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a turn as a member of it, without what is empty."""
+    known = {key: value for key, value in metadata.items() if value}
+    return {"metadata": known} if known else {}
 
 
 def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
@@ -187,20 +192,14 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     error = _ended_by(messages)
     if error is None and last and not any(message.role == "assistant" for message in after):
         error = NO_ANSWER + (f": {unanswered(pending)}" if pending else "")
-    metadata: dict[str, Any] = {"before_calls": before} if before else {}
-    if turn.thoughts:
-        metadata[REASONING] = turn.thoughts
-    if tokens := token_totals(message.tokens for message in messages):
-        metadata["tokens"] = tokens
-    if orphans:
-        metadata[ORPHANS] = orphans
+    tokens = token_totals(message.tokens for message in messages)
     return {
         "qa_id": qa_id,
         "query": "\n\n".join(turn.queries),
         "assistant": None if error and not answer.strip() else answer,
         "agentic": {"tools_used": calls},
         **({"error": error} if error else {}),
-        **({"metadata": metadata} if metadata else {}),
+        **_about({"before_calls": before, REASONING: turn.thoughts, "tokens": tokens, ORPHANS: orphans}),
     }
 
 
@@ -293,14 +292,10 @@ class _PendingCalls:
                     self._latest[key].append(entry)
 
     def call_of(self, message: Message) -> dict[str, Any] | None:
-        """The call that a result belongs to.
-
-        Ids may repeat within a log: among calls with the same id those since the last results come first, then the
-        tool's name decides, then their order. A result without an id belongs to the first call of its tool or, if it
-        names no tool, of the message before it. A result whose id no call has belongs to a call without one.
-        """
+        """The call that a result belongs to: by its id or else its tool's name, or the first of the message before."""
         self._answering = True
         if message.answers is not None:
+            # ids may repeat: calls since the last results come first; an id that no call has is of a call without one
             for identity in (message.answers, None):
                 for queues in (self._latest, self._queues, self._earlier):
                     named = self._first(queues, ("id", identity, message.tool)) if message.tool is not None else None

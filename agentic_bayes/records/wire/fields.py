@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.base import field_path, is_finite, is_number, is_share, is_whole, short
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
 
@@ -65,7 +65,7 @@ class Fields:
 
     def name(self, key: str, *, required: bool = False) -> str | None:
         """An id or name: text that is not blank, or a whole number, which becomes its digits."""
-        value = self._checked(key, required, "text that is not blank, or a whole number", _is_name)
+        value = self._checked(key, required, "text that is not blank, or a whole number", is_name)
         return None if value is None else str(value)
 
     def identity(self, key: str) -> str | None:
@@ -80,18 +80,20 @@ class Fields:
 
     def number(self, key: str, *, required: bool = False) -> float | None:
         """A finite number."""
-        value: float | None = self._checked(key, required, "a finite number", _is_finite)
+        value: float | None = self._checked(key, required, "a finite number", is_finite)
         return value
 
     def share(self, key: str, *, required: bool = False) -> float | None:
         """A number in [0, 1]; a boolean is 0 or 1."""
-        value = self._checked(key, required, "a number in [0, 1]", _is_share)
+        value = self._checked(
+            key, required, "a number in [0, 1]", lambda value: isinstance(value, bool) or is_share(value)
+        )
         return None if value is None else float(value)
 
     def rating(self, key: str) -> float | bool | None:
         """A score on any scale: a finite number, or a boolean."""
         value: float | bool | None = self._checked(
-            key, False, "a number", lambda value: isinstance(value, bool) or _is_finite(value)
+            key, False, "a number", lambda value: isinstance(value, bool) or is_finite(value)
         )
         return value
 
@@ -160,27 +162,13 @@ UNREADABLE = "(not JSON)"
 """The argument name under which text is kept that is not a JSON object of arguments."""
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_name(value: Any) -> bool:
-    return bool(value.strip()) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
+def is_name(value: Any) -> bool:
+    """Whether this names something: text that is not blank, or a whole number."""
+    return bool(value.strip()) if isinstance(value, str) else is_whole(value)
 
 
 def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value <= 1
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return _is_number(value) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond the largest float
-        return False
+    return is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
 
 
 # leave room for the record around the value

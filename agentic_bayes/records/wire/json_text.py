@@ -26,6 +26,10 @@ NO_VALUE = object()
 REST_LOST = "; the rest was not checked"
 """Ends the message of a problem after which a file cannot be read on."""
 
+NOT_JSON = "must begin with '[' or '{' (JSON)"
+NO_CONVERSATION = "holds no conversation"
+"""How the messages begin about text that is no JSON, and about a file without conversations."""
+
 _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
 _ESCAPED = re.compile("[\udc80-\udcff]")
@@ -65,10 +69,7 @@ class _Repeating(dict[str, Any]):
 
 
 class JsonText:
-    """The text of a byte stream, read only as far as needed.
-
-    A fault of the stream (damaged gzip) ends the text; `fault` keeps its place and message.
-    """
+    """The text of a byte stream, read only as far as needed; `fault` says where and why a damaged one ends early."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream = unpacked_gzip(stream) if stream.peek(2)[:2] == _GZIP else stream
@@ -330,7 +331,7 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPar
             elif first and (wrong := text.bad_byte()):
                 raise BrokenJson(wrong, one_line=True)
             elif first:
-                raise BrokenJson(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
+                raise BrokenJson(f"{NOT_JSON}, got {short(text.ahead(60))}", one_line=True)
             elif not text.fault:
                 raise BrokenJson("is empty")
             else:

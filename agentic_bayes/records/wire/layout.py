@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.wire.chat import doubts_of
 from agentic_bayes.records.wire.fields import Faults
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
 STREAMED = frozenset(
     {"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input", "contents"}
 )
 """Top-level members whose items are read one by one."""
+
+
+def beginning_of(name: str, size: int = 4096) -> bytes:
+    """The first bytes of a file; none if it cannot be read, which whoever reads all of it will report."""
+    try:
+        with open(name, "rb") as stream:
+            return stream.read(size)
+    except OSError:
+        return b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +104,7 @@ def _is_no_conversation(key: str, value: Any) -> bool:
 
 
 def marks_of(value: Any) -> Iterator[str]:
-    """What a message holds: its role, its members and its parts.
-
-    ``role:tool``, ``.tool_calls``, and the types of the parts or, if these have none, their members: ``content:text``.
-    """
+    """What a message holds: its role (``role:tool``), members (``.tool_calls``) and parts (``content:text``)."""
     if isinstance(value, list):
         for one in value[:_LOOKED_AT]:
             yield from marks_of(one)
@@ -141,13 +148,33 @@ def converted(
     return Parsed(where, kept, together, doubts_of(record["conversation"]), raw=(value,))
 
 
-def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
+def documents(stream: BufferedReader, streamed: Collection[str] = (), *, item: str = "index {}") -> Iterator[Parsed]:
+    """The objects of a file, one per line, or the items of a list, each with what is wrong with it."""
+    members: dict[str, Any] = {}
+    problems: list[tuple[str, str]] = []
+    is_list = False
+    for part in parts(stream, streamed):
+        match part.path:
+            case ():
+                if part.faults or not is_list:
+                    yield Parsed(part.where or "line 1", members, (*problems, *part.faults))
+                members, problems, is_list = {}, [], False
+            case (int(index),):
+                is_list = True
+                yield Parsed(joined(part.where, item.format(index)), part.value, part.faults)
+            case (str(key),):
+                problems += part.inner_faults
+                if part.value is not NO_VALUE:
+                    members[key] = part.value
+
+
+def records(pieces: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
     """The records of a file that is a list of them, one object, or JSON Lines."""
     empty = True
     members: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []
 
-    for part in parts:
+    for part in pieces:
         match part.path:
             case ():
                 empty = empty and not (members or problems or part.faults)

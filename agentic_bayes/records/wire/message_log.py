@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from io import BufferedReader
 from itertools import chain, islice, takewhile
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
-from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_scores, on_scale
+from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_scores, rated
 
 FieldPath = tuple[str | int, ...]
 
@@ -152,6 +153,15 @@ class Dialect:
     half: Callable[[Mapping[str, Any], Set[str]], tuple[FieldPath, str] | None] = lambda about, found: None
     # the members of the conversation that other members wrap: a request and its reply
     unwrap: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: {}
+    # what must be done to the parts of a file before its messages are read
+    prepare: Callable[[Iterator[JsonPart], Origin], Iterator[JsonPart]] = lambda pieces, origin: pieces
+
+    def read(self, stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+        """The conversations of a file."""
+        remaining = _MessageFile(self, origin.options).read(self.prepare(parts(stream, STREAMED), origin))
+        first = list(islice(remaining, 2))  # a file's only conversation is named after the file
+        for parsed in chain(first, remaining):
+            yield _named(parsed, origin, f"{origin.stem}, {parsed.where}" if len(first) > 1 else origin.stem)
 
 
 def has_role(value: Mapping[str, Any]) -> bool:
@@ -168,14 +178,6 @@ def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterabl
     item = shape.item
     lists = [item.get(member) for member in members] if isinstance(item, dict) else [item]
     return is_message(item) or any(isinstance(one, list) and bool(one) and is_message(one[0]) for one in lists)
-
-
-def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    remaining = _MessageFile(dialect, origin.options).read(pieces)
-    first = list(islice(remaining, 2))  # a file's only conversation is named after the file
-    for parsed in chain(first, remaining):
-        yield _named(parsed, origin, f"{origin.stem}, {parsed.where}" if len(first) > 1 else origin.stem)
 
 
 def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:
@@ -374,25 +376,18 @@ def _offered(about: Fields, tools: list[Any]) -> list[Any]:
 def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None, str | None]:
     """The score of a record, or the one that the caller named; and why there is none."""
     if options.scorer is not None:
-        chosen = chosen_score(named_scores([places[0].value], options.scorer), options)
-        if chosen.fault:
-            places[0].faults.add(("scores",), chosen.fault)
-        return chosen.value, chosen.reason
-
-    keys = ("recorded_score", "score", "reward")
-    given = {field_path((*place.path, key)): place.rating(key) for key in keys for place in places if key in place}
-    known = {name: value for name, value in given.items() if value is not None}
-    if len(set(known.values())) > 1:
-        chosen = chosen_score(known, options)
-        return chosen.value, chosen.reason
-    name, value = next(iter(known.items()), ("", None))
-    if value is None or isinstance(value, bool):
-        return None if value is None else float(value), None
-    try:
-        return on_scale(value, options.scale), None
-    except ValueError as error:
-        places[0].faults.add((name,), str(error))
-        return None, None
+        name, chosen = "scores", chosen_score(named_scores([places[0].value], options.scorer), options)
+    else:
+        keys = ("recorded_score", "score", "reward")
+        given = {field_path((*place.path, key)): place.rating(key) for key in keys for place in places if key in place}
+        known = {name: value for name, value in given.items() if value is not None}
+        if not known:
+            return None, None
+        name, value = next(iter(known.items()))
+        chosen = rated(value, "", options) if len(set(known.values())) == 1 else chosen_score(known, options)
+    if chosen.fault:
+        places[0].faults.add((name,), chosen.fault)
+    return chosen.value, chosen.reason
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
@@ -410,9 +405,7 @@ def _parsed_texts(metadata: Fields) -> Fields:
 
 def _first(places: Iterable[Fields], keys: Iterable[str], read: Callable[[Fields, str], Any]) -> Any:
     """The first of these keys that is given, in the record or in its metadata."""
-    found = ((place, key) for key in keys for place in places if key in place)
-    place_and_key = next(found, None)
-    return None if place_and_key is None else read(*place_and_key)
+    return next((read(place, key) for key in keys for place in places if key in place), None)
 
 
 def _error(places: Iterable[Fields]) -> str | None:

@@ -17,11 +17,7 @@ _INSIDE = ("function", "custom", "toolSpec", "tool_spec")
 
 
 def offered_tools(value: Any) -> list[Any]:
-    """Tools as a request or a log lists them, each once, in the shape of `AVAILABLE_TOOLS`.
-
-    They are a list of names or of definitions as any provider writes them, an object of name → definition, an object
-    with such a list under ``tools``, or JSON text of one of these; what cannot be a tool is left out.
-    """
+    """The tools that a request or a log lists in any form, each once, in the shape of `AVAILABLE_TOOLS`."""
     found: dict[str, Any] = {}
     for tool in _tools(value):
         found.setdefault(tool if isinstance(tool, str) else tool["name"], tool)

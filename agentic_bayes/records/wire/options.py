@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.formatting import first_few
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_number, short
 from agentic_bayes.records.wire.unpacking import RATIO
 
 IDENTITY = {
@@ -49,13 +49,13 @@ class ReadOptions:
             raise InvalidArgument(f"scorer must be the name of a score, or None, got {short(self.scorer)}")
         if self.scale is not None:
             ends = tuple(self.scale) if isinstance(self.scale, (tuple, list)) else ()
-            numbers = [end for end in ends if isinstance(end, (int, float)) and not isinstance(end, bool)]
+            numbers = list(filter(is_number, ends))
             if len(ends) != 2 or len(numbers) != 2 or not -1e300 < numbers[0] < numbers[1] < 1e300:
                 raise InvalidArgument(
                     f"scale must be the lowest and the highest score, (1, 10), got {short(self.scale)}"
                 )
             object.__setattr__(self, "scale", ends)
-        if isinstance(self.max_ratio, bool) or not isinstance(self.max_ratio, (int, float)) or not self.max_ratio >= 1:
+        if not is_number(self.max_ratio) or not self.max_ratio >= 1:
             raise InvalidArgument(f"max_ratio must be a number ≥ 1, got {short(self.max_ratio)}")
 
 

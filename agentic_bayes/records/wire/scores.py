@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_bayes.formatting import first_few
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_number, short
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
 
 NOT_SCORED = "not_scored"
@@ -24,6 +24,9 @@ LABELS = {
     "partial": 0.5,
 }
 """What text stands for, whatever its case: C, P, I and N (correct, partial, incorrect, no answer), and usual pairs."""
+
+GIVE_ENDS = "give the ends of its scale"
+"""Advice in every message about a score that is off its scale."""
 
 _SHOWN = 8
 
@@ -63,7 +66,7 @@ def chosen_score(scores: Mapping[str, Any], options: ReadOptions, *, default: st
 
 
 def rated(value: Any, name: str, options: ReadOptions) -> ChosenScore:
-    """A score as a number in [0, 1]."""
+    """A score as a number in [0, 1]: its place between the ends of its scale."""
     if isinstance(value, (Mapping, list, tuple)) and value:
         first = next(iter(value)) if isinstance(value, Mapping) else 0
         parts = _names(value) if isinstance(value, Mapping) else f"a list of {len(value)}"
@@ -76,10 +79,12 @@ def rated(value: Any, name: str, options: ReadOptions) -> ChosenScore:
         return ChosenScore(reason=f"score {short(name)} {wrong}", name=name)
     if is_label(value):
         return ChosenScore(number, name=name)
-    try:
-        return ChosenScore(on_scale(number, options.scale), name=name)
-    except ValueError as error:
-        return ChosenScore(fault=f"score {short(name)} {error}" if name else str(error), name=name)
+    low, high = options.scale or (0.0, 1.0)
+    if low <= number <= high:
+        return ChosenScore((number - low) / (high - low), name=name)
+    ways = f"{GIVE_ENDS}, for example scale=(1, 10) (--scale 1,10); a threshold then cuts between 0 and 1"
+    wrong = f"must be a number in [{low:g}, {high:g}], got {number:g}: {ways}"
+    return ChosenScore(fault=f"score {short(name)} {wrong}" if name else wrong, name=name)
 
 
 def is_label(value: Any) -> bool:
@@ -101,15 +106,6 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def on_scale(number: float, scale: tuple[float, float] | None) -> float:
-    """The place of a score between the ends of its scale, 0 to 1; a ValueError says how to give another scale."""
-    low, high = scale or (0.0, 1.0)
-    if low <= number <= high:
-        return (number - low) / (high - low)
-    ways = "give the ends of its scale, for example scale=(1, 10) (--scale 1,10); a threshold then cuts between 0 and 1"
-    raise ValueError(f"must be a number in [{low:g}, {high:g}], got {number:g}: {ways}")
-
-
 def _names(scores: Mapping[str, Any]) -> str:
     return first_few([short(name, 30) for name in scores], _SHOWN)
 
@@ -118,11 +114,11 @@ def _ways(name: object) -> str:
     return f"scorer={short(name, 40)} (--scorer)"
 
 
-def named_scores(raw: Iterable[Any], scorer: str = "") -> dict[str, Any]:
+def named_scores(raw: Iterable[Any], scorer: str) -> dict[str, Any]:
     """The scores in the member `scores` of a record or of its metadata, and the value at the path `scorer`, by name."""
     found: dict[str, Any] = {}
     for one in raw:
-        if scorer and (value := at_path(one, scorer)) is not NOTHING:
+        if (value := at_path(one, scorer)) is not NOTHING:
             found.setdefault(scorer, _value(value))
         for path in ("scores", "metadata.scores"):
             scores = at_path(one, path)
@@ -167,7 +163,7 @@ def _rescored(place: Any, raw: list[Any], options: ReadOptions, path: str, fault
         if not scores and path:  # the turn has no scores of its own, except one of another name
             return place if value is None else {**place, "recorded_score": None}
         chosen = chosen_score(scores, options)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    elif is_number(value) and math.isfinite(value):
         if options.scale is None and 0 <= value <= 1:
             return place
         chosen = rated(value, "", options)

@@ -24,12 +24,12 @@ def strict_json(text: str, *, finite: bool = True, unique: bool = True) -> Any:
     return value
 
 
-def json_at(text: str, start: int, *, finite: bool = True) -> tuple[Any, int, str]:
+def json_at(text: str, start: int) -> tuple[Any, int, str]:
     """The JSON value that begins at `start`, where it ends, and why it must not be used ("" if it may be).
 
     Line breaks within strings are allowed, because models write them.
     """
-    return values_at(finite=finite)(text, start)
+    return values_at()(text, start)
 
 
 def values_at(*, finite: bool = True) -> Callable[[str, int], tuple[Any, int, str]]:

@@ -67,18 +67,18 @@ def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
 
 def named_otherwise(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> str | None:
     """The name in front of a member's data if it differs from the directory's; None otherwise, or if unreadable."""
-    if packed.fp is None:
-        return None
     try:
-        name, _ = _local(packed.fp, member)
+        name, _ = _local(packed, member)
     except OSError:
         return None  # reading the member will report what is wrong
     text = name.decode("utf-8" if member.flag_bits & _UTF8 else "cp437", "replace")
     return None if text == member.orig_filename else text
 
 
-def _local(raw: IO[bytes], member: zipfile.ZipInfo) -> tuple[bytes, int]:
+def _local(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[bytes, int]:
     """The name in front of a member's data, and where the data begins."""
+    raw = packed.fp
+    assert raw is not None  # it is open
     raw.seek(member.header_offset)
     header = raw.read(_LOCAL_HEADER.size)
     if len(header) < _LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
@@ -91,11 +91,8 @@ def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     """Unpack a member; the zip file's directory says where its bytes are."""
     import zstandard
 
-    raw = packed.fp
-    if raw is None:
-        raise OSError("the zip file is closed")
-    _, begin = _local(raw, member)
-    slice_ = BufferedReader(_Slice(raw, begin, begin + member.compress_size), _CHUNK)
+    _, begin = _local(packed, member)
+    slice_ = BufferedReader(_Slice(packed.fp, begin, begin + member.compress_size), _CHUNK)
     unpacked: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(slice_, read_across_frames=True)
     return unpacked
 
@@ -103,7 +100,7 @@ def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 class _Slice(RawIOBase):
     """A range of a file's bytes as a stream."""
 
-    def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
+    def __init__(self, file: Any, begin: int, end: int) -> None:
         self._file, self._at, self._end = file, begin, end
 
     def readable(self) -> bool:

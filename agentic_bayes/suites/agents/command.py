@@ -31,11 +31,7 @@ class CommandAgentSettings(Record):
 
 
 class CommandAgent:
-    """Runs a command in the suite's folder, once per message.
-
-    It reads ``{prompt, messages, system, task_id, trial, seed, params}`` and replies with an object of the form
-    ``{answer, tool_calls, usage}``, or with plain text. Every process that it started ends with it.
-    """
+    """Runs a command in the suite's folder per message; it reads `attempt_as_json` and writes a reply or plain text."""
 
     def __init__(self, settings: CommandAgentSettings, folder: Path, environment: Mapping[str, str]) -> None:
         self._settings, self._folder = settings, folder
@@ -69,12 +65,8 @@ class CommandAgent:
         )
         if len(ended.output) > limit:
             raise AgentError(f"the command wrote more than {limit:,} bytes (max_output)")
-        if ended.status:
-            how = (
-                f"ended with status {ended.status}"
-                if ended.status > 0
-                else f"was ended by {signal_name(-ended.status)}"
-            )
+        if status := ended.status:
+            how = f"ended with status {status}" if status > 0 else f"was ended by {signal_name(-status)}"
             raise AgentError(f"the command {how}{last_line(ended.errors)}")
         return ended.output
 

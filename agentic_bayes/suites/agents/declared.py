@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from agentic_bayes.errors import Problem
-from agentic_bayes.records.base import Text
+from agentic_bayes.records.base import Text, is_number
 
 MOST_OUTPUT = 4 * 1024 * 1024
 """Default for the most bytes that an agent may write."""
@@ -24,7 +24,7 @@ def _not_blank(value: str) -> str:
 
 def _as_text(value: object) -> object:
     """Accept a number where text is meant, for example a port that YAML read as a number."""
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    return str(value) if is_number(value) else value
 
 
 Plain = Annotated[Text, AfterValidator(_not_blank)]

@@ -18,7 +18,7 @@ from agentic_bayes.records.base import Json, Record, Text, field_of, problem_at,
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.agents import reply
 from agentic_bayes.suites.agents.declared import MOST_OUTPUT, Bytes, TextMapping, digest, identity, without_secrets
-from agentic_bayes.suites.json_paths import compiled_path, values_at
+from agentic_bayes.suites.reading.json_paths import compiled_path, values_at
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)

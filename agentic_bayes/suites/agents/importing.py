@@ -76,12 +76,7 @@ ImportPath = Annotated[Text, AfterValidator(_import_path)]
 
 
 def load_object(path: str, *, folder: Path, field: str) -> Any:
-    """Import the object that a path names.
-
-    The module in the suite's folder is loaded as it is now, even if another suite has loaded a module of the same name
-    or the file has changed since. ``sys.path`` is restored afterwards; imports inside the module's functions still find
-    the folder, but if a module of that name is loaded by then, Python takes that one, even if it is another suite's.
-    """
+    """Import the object that a path names: from the suite's folder as it is now, whatever was loaded under its name."""
     module_name, _, name = path.partition(":")
     with _ONE_AT_A_TIME:
         loaded: Any = _imported(module_name, folder, field)

@@ -32,10 +32,7 @@ class RunnableSettings(Record):
 
 
 class RunnableAgent:
-    """Invokes a Runnable, once per message of the task.
-
-    Its config holds ``thread_id`` (new in every trial), ``task_id``, ``trial``, ``seed`` and ``params``.
-    """
+    """Invokes a Runnable once per message; its config says which thread, task, trial and seed it is for."""
 
     def __init__(self, settings: RunnableSettings, folder: Path) -> None:
         from agentic_bayes.evidence.llm.judge import ChatModel

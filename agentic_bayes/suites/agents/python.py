@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import AgentError, SuiteError
+from agentic_bayes.executors import caught
 from agentic_bayes.records.base import Record, short
 from agentic_bayes.suites.agents.declared import identity, wrong
 from agentic_bayes.suites.agents.importing import ImportPath, load_object
@@ -76,15 +77,7 @@ class _SharedLoop:
 
     async def result_of(self, awaitable: Awaitable[Any]) -> Any:
         """Await it on the loop."""
-
-        async def whole() -> tuple[Any, BaseException | None]:
-            try:
-                return await awaitable, None
-            except BaseException as error:
-                return None, error
-
-        loop = await self._working()
-        ended = asyncio.run_coroutine_threadsafe(whole(), loop)
+        ended = asyncio.run_coroutine_threadsafe(caught(awaitable), await self._working())
         try:
             value, error = await asyncio.wrap_future(ended)
         except asyncio.CancelledError:
@@ -125,10 +118,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in its own thread.
-
-    A pool will not do: Python waits for a pool's threads at exit, so one function that hangs would hang the program.
-    """
+    """Run a call in a thread of its own: Python waits for those of a pool at exit, even for a function that hangs."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.errors import AgentError, DoubtfulRecords, RecordsError, did_you_mean
 from agentic_bayes.formatting import cut_text
-from agentic_bayes.records.base import problems_of, short
+from agentic_bayes.records.base import is_whole, problems_of, short
 from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
 from agentic_bayes.records.formats.messages.openai import read
 from agentic_bayes.records.model import ToolCall
@@ -157,7 +157,7 @@ def usage_of(value: object) -> tuple[int | None, int | None]:
     if value and tokens == [None, None]:
         raise AgentError(f"the agent's usage must hold input_tokens and output_tokens, got {short(dict(value))}")
     for count in tokens:
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+        if count is not None and (not is_whole(count) or count < 0):
             raise AgentError(f"the agent's usage must hold whole numbers ≥ 0, got {short(count)}")
         if count is not None and count > _MOST_TOKENS:
             raise AgentError(f"the agent's usage must hold whole numbers ≤ 2**53, got one of {count.bit_length()} bits")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from agentic_bayes.evidence.score import Grade, Unscored
-from agentic_bayes.records.base import Record, short
+from agentic_bayes.records.base import Record, is_share, is_whole, short
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites import processes
 from agentic_bayes.suites.declaration import Seconds
@@ -38,7 +38,7 @@ def _positive(value: float) -> float:
 
 
 def _bytes(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ValueError("must be a whole number of bytes ≥ 1")
     return value
 
@@ -46,9 +46,8 @@ def _bytes(value: Any) -> Any:
 class CommandGraderSettings(Record):
     """How a command is run."""
 
-    command: (
-        processes.ShellCommand
-    )  # text for the shell, or a list of a program and its arguments; runs in the suite's folder
+    # text for the shell, or a list of a program and its arguments; runs in the suite's folder
+    command: processes.ShellCommand
     # seconds, or text like "90s", after which the command and all its processes are killed
     timeout: Annotated[Seconds, AfterValidator(_positive)] = Field(default=30.0)
     max_output: Annotated[int, BeforeValidator(_bytes)] = 1 << 20  # most bytes that it may write to standard output
@@ -137,8 +136,7 @@ class CommandGrader:
         score, passed, reason = verdict.get("score"), verdict.get("pass"), verdict.get("reason")
         if score is None and passed is None:
             return Unscored(f"the command's verdict must have score or pass, got {short(dict(verdict), 120)}")
-        number = isinstance(score, (int, float)) and not isinstance(score, bool)
-        if score is not None and (not number or not 0 <= score <= 1):
+        if score is not None and not is_share(score):
             return Unscored(f"the command's score must be a number in [0, 1], got {short(score)}")
         if passed is not None and not isinstance(passed, bool):
             return Unscored(f"the command's pass must be true or false, got {short(passed)}")

@@ -82,11 +82,7 @@ class ToolRubricGrader:
 
 @dataclass(frozen=True)
 class TraceMetricGrader:
-    """Scores with a trace metric, by its name.
-
-    A metric scores one interaction. If a task has several messages, the score is the mean over them; if one of them is
-    unscored, so is the trial.
-    """
+    """Scores with a trace metric, by its name: the mean over a task's messages, and unscored if one of them is."""
 
     metric: Grader
     threshold: float  # minimum score to pass

@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, StrictBool
 
 from agentic_bayes.evidence.score import FailureKind, Grade
 from agentic_bayes.evidence.tools.arguments import ArgumentRule, canonical
-from agentic_bayes.records.base import Record, short
+from agentic_bayes.records.base import Record, is_number, short
 from agentic_bayes.suites.graders.rules import TextList, graded
-from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
+from agentic_bayes.suites.reading.json_paths import JsonNotFound, compiled_path, found_json, values_at
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _WHOLE = "$"
@@ -27,7 +27,7 @@ def _paths(value: Any) -> Any:
 
 
 def _tolerance(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+    if not is_number(value) or not 0 <= value < float("inf"):
         raise ValueError("must be a number ≥ 0")
     return float(value)
 
@@ -70,7 +70,7 @@ class JsonMatch(Record):
             wanted, actual = values_at(path, expected), values_at(path, answer)
             if not self._same(wanted, actual):
                 instead = "nothing" if not actual else short(actual[0] if len(actual) == 1 else actual)
-                number = bool(actual) and all(_is_number(value) for value in (*wanted, *actual))
+                number = bool(actual) and all(map(is_number, (*wanted, *actual)))
                 kinds["wrong number" if number else "wrong answer" if actual else "missing fact"] = None
                 wrong.append(f"{path}: expected {short(wanted[0] if len(wanted) == 1 else wanted)}, got {instead}")
         reason = "; ".join(wrong) or "The JSON is as expected."
@@ -85,7 +85,7 @@ class JsonMatch(Record):
             return in_order or (self.ignore_order and self._same_items(expected, found))
         if isinstance(expected, dict) and isinstance(found, dict):
             return expected.keys() == found.keys() and all(self._same(expected[key], found[key]) for key in expected)
-        if self.tolerance is None or not all(_is_number(value) for value in (expected, found)):
+        if self.tolerance is None or not (is_number(expected) and is_number(found)):
             return _EXACT.equal(expected, found)
         try:
             # the last digits of a float are rounding noise (.1 + .2)
@@ -107,10 +107,6 @@ class JsonMatch(Record):
         if not (table.any(axis=0).all() and table.any(axis=1).all()):
             return False
         return bool((maximum_bipartite_matching(csr_array(table)) >= 0).all())
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _key(value: Any) -> str:

@@ -76,11 +76,7 @@ class PairwiseSettings(_AskingSettings):
 
 @dataclass(frozen=True)
 class ModelGrader:
-    """Grades with a model: against ``expected.text`` if a task has one, else by the rubric alone.
-
-    The model judges the last answer; if a task has several messages, it also sees the dialogue before. A model that
-    fails, or whose replies cannot be read, gives `Unscored`.
-    """
+    """Grades the last answer, with the dialogue before it: against ``expected.text`` if a task has one, or a rubric."""
 
     settings: ModelGraderSettings
     context: rules.GraderContext
@@ -149,11 +145,9 @@ class _RubricJudge:
 
 @dataclass(frozen=True)
 class PairwiseGrader:
-    """Compares the answer with another one, in both orders: 1 for a win, .5 for a tie, 0 for a loss, and their mean.
+    """Compares the answer with another one: the mean of 1 for a win, .5 for a tie, 0 for a loss in each order.
 
-    Models tend to prefer the first or the second answer, whichever it is. So both orders make one score, and its reason
-    says if the orders disagree. The model is not told whose the answers are. If one order has no verdict, the trial is
-    unscored.
+    Models tend to prefer the first or the second answer, whichever it is; if one order has no verdict, there is none.
     """
 
     settings: PairwiseSettings

@@ -26,7 +26,7 @@ from agentic_bayes.suites.graders.json import JsonMatch
 from agentic_bayes.suites.graders.model import ModelGrader, ModelGraderSettings, PairwiseGrader, PairwiseSettings
 from agentic_bayes.suites.graders.rules import GraderContext, GradingRule
 from agentic_bayes.suites.graders.text import Constraint, Contains, ExactMatch, Regex
-from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt, TrialGrader
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 
 @dataclass(slots=True)
@@ -43,16 +43,12 @@ class SuiteGrader:
         return None if check is None else check(task)
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
-        """Grade one trial; a task that cannot be graded is unscored."""
+        """A `Score` whose details hold ``pass`` (bool), or `Unscored`, also where the task cannot be graded."""
         problem = self.check(attempt.task)
         return await self.rule.grade(attempt, reply) if problem is None else Unscored(problem)
 
     def ready(self) -> str | None:
-        """Why the grader cannot work on this machine, for example a missing package or key; None if it can.
-
-        Models are made but not asked. Call it before the first trial; `make_graders` leaves this out so that a suite
-        can be checked on a machine without keys.
-        """
+        """Why the grader cannot work on this machine, for example without a key; None if it can."""
         prepare = getattr(self.rule, "ready", None)
         try:
             if prepare is not None:
@@ -69,12 +65,12 @@ def grader_names() -> list[str]:
 
 def make_graders(
     configs: Sequence[GraderConfig], *, pass_threshold: float, folder: Path, problems: list[str]
-) -> list[TrialGrader]:
+) -> list[SuiteGrader]:
     """Make the declared graders, without running a command or asking a model."""
     context = GraderContext(folder, pass_threshold)
     names = grader_names()
     seen: Counter[str] = Counter()
-    made: list[TrialGrader] = []
+    made: list[SuiteGrader] = []
     for config in configs:
         seen[config.type] += 1
         name = config.type if seen[config.type] == 1 else f"{config.type}-{seen[config.type]}"

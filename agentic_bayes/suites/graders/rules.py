@@ -70,7 +70,7 @@ def needs_text(task: SuiteTask, *, allow_blank: bool = True) -> str | None:
     return None if allow_blank or text.strip() else "expected.text must not be blank"
 
 
-def as_conversation(attempt: TrialAttempt, reply: AgentReply, *, agent: str = "agent") -> Conversation:
+def as_conversation(attempt: TrialAttempt, reply: AgentReply) -> Conversation:
     """One trial as a conversation with one interaction per message."""
     task = attempt.task
     messages, last = task.messages, len(task.messages) - 1
@@ -93,7 +93,7 @@ def as_conversation(attempt: TrialAttempt, reply: AgentReply, *, agent: str = "a
     )
     return Conversation(
         session_id=f"{task.id} #{attempt.trial}",
-        assistant_id=agent,
+        assistant_id="agent",
         context=readable(task.system),
         conversation=turns,
         task_id=task.id,

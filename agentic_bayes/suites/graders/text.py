@@ -10,7 +10,7 @@ from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import did_you_mean
 from agentic_bayes.evidence.score import Grade
-from agentic_bayes.records.base import Record, problem_at, short
+from agentic_bayes.records.base import Record, is_whole, problem_at, short
 from agentic_bayes.records.matchers import Pattern, compiled_pattern
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.graders.rules import PatternList, TextList, expected_text, graded, needs_text, readable
@@ -122,7 +122,7 @@ class Regex(Record):
 
 
 def _count(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if not is_whole(value) or value < 0:
         raise ValueError("must be a whole number ≥ 0")
     return value
 

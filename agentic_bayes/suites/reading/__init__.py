@@ -1,1 +1,1 @@
-"""Read the YAML of suites and validate it."""
+"""Read what suites hold: their YAML, which is validated, and JSON within answers."""

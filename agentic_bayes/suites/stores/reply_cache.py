@@ -19,10 +19,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, made REAL N
 
 
 class ReplyCache:
-    """Replies by agent, input, trial and seed, in one file.
-
-    Trials of a task have replies of their own, so that a cached run shows how much they differ, as the first one did.
-    """
+    """Replies by agent, input, trial and seed, in one file."""
 
     def __init__(self, suite: Suite) -> None:
         cache = suite.config.cache

@@ -171,10 +171,7 @@ class _Tau2Results:
         return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.own_agent
 
     def take(self, pieces: Iterator[JsonPart], *, is_index: bool = False) -> Iterator[Parsed]:
-        """Yield the simulations, which wait for tasks and info, and the problems outside of them.
-
-        For an index, only the problems are yielded.
-        """
+        """Yield the problems of a file and, unless it is an index, the simulations, which wait for tasks and info."""
         document = _Tau2Document()
         for part in pieces:
             match part.path:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from io import BufferedReader
+from collections.abc import Mapping, Set
 from typing import Any
 
 from agentic_bayes.records.formats.messages.batches import with_results
-from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.content.blocks import CALLS, RESULT, take_blocks
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "anthropic"
@@ -38,11 +35,6 @@ def recognises(shape: Shape) -> bool:
         return False
     whole = shape.is_list or shape.complete
     return bool(shape.marks & MARKS) or is_reply(record) or (whole and bool(shape.marks & OF_A_REQUEST))
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(with_results(parts(stream, STREAMED), origin), _DIALECT, origin)
 
 
 def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,5 +89,13 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
 
 
 _DIALECT = Dialect(
-    NAME, take_blocks, has_role, {"system": "system", "messages": None}, reply=_take_reply, half=_half, unwrap=unwrap
+    NAME,
+    take_blocks,
+    has_role,
+    {"system": "system", "messages": None},
+    reply=_take_reply,
+    half=_half,
+    unwrap=unwrap,
+    prepare=with_results,
 )
+read = _DIALECT.read

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, failure, named_call, tool_message
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
 
 NAME = "autogen"
@@ -33,15 +30,6 @@ def recognises(shape: Shape) -> bool:
 def _is_ours(value: Any) -> bool:
     kind = value.get("type") if isinstance(value, dict) else None
     return isinstance(kind, str) and "source" in value and (kind in EVENTS | SKIPPED or "Message" in kind)
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
-
-
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "messages" not in value and "source" in value
 
 
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
@@ -106,4 +94,5 @@ def _text(event: Fields) -> str:
     return event.text("content", required=True) or ""
 
 
-_DIALECT = Dialect(NAME, _take, _is_message, {"messages": None})
+_DIALECT = Dialect(NAME, _take, lambda value: "messages" not in value and "source" in value, {"messages": None})
+read = _DIALECT.read

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "bedrock"
@@ -38,11 +36,6 @@ def _is_ours(value: Any) -> bool:
     if not isinstance(content, list) or not content:
         return False
     return all(isinstance(one, dict) and "type" not in one and one.keys() & {*KINDS, *IGNORED} for one in content)
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -139,3 +132,4 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
 _DIALECT = Dialect(
     NAME, _take, has_role, {"system": "system", "messages": None}, reply=_take_reply, half=_half, unwrap=unwrap
 )
+read = _DIALECT.read

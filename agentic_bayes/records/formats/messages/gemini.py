@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -12,8 +11,7 @@ from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
 
 NAME = "gemini"
@@ -51,11 +49,6 @@ def _is_ours(value: Any) -> bool:
     return all(isinstance(part, dict) and "type" not in part and _KINDS & set(map(_camel, part)) for part in listed)
 
 
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
-
-
 def _pair(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members of a request that stands next to its reply."""
     request, response = about.get("request"), about.get("response")
@@ -80,15 +73,13 @@ def _unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
             members["tools"] = source["tools"]
     if isinstance(members.get("system"), list):  # texts, parts or messages
         members["system"] = [
-            {"parts": [{"text": one}]} if isinstance(one, str) else one if _has_parts(one) else {"parts": [one]}
+            one
+            if isinstance(one, dict) and "parts" in one
+            else {"parts": [{"text": one} if isinstance(one, str) else one]}
             for one in members["system"]
         ]
     version = members.get("modelVersion", about.get("modelVersion"))
     return {**members, "model": version} if version and "model" not in about else members
-
-
-def _has_parts(value: Any) -> bool:
-    return isinstance(value, dict) and "parts" in value
 
 
 def _is_reply(value: Mapping[str, Any]) -> bool:
@@ -137,8 +128,7 @@ def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
         case "text":
             yield {"type": "text", "text": part.text("text")}
         case "functionCall":
-            about = {"id": inner.raw("id"), "name": inner.raw("name"), "input": inner.raw("args")}
-            yield {"type": "tool_use", **about}
+            yield {"type": "tool_use", "id": inner.raw("id"), "name": inner.raw("name"), "input": inner.raw("args")}
         case "functionResponse":
             response = inner.raw("response")
             failed = isinstance(response, dict) and response.keys() == {"error"}
@@ -148,8 +138,7 @@ def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]
             about = {"tool_use_id": inner.raw("id"), "name": inner.raw("name"), "is_error": failed}
             yield {"type": "json_tool_result", **about, "content": response}
         case "toolCall":  # Google's own tools
-            about = {"id": inner.raw("id"), "name": _tool(inner), "input": inner.raw("args")}
-            yield {"type": "server_tool_use", **about}
+            yield {"type": "server_tool_use", "id": inner.raw("id"), "name": _tool(inner), "input": inner.raw("args")}
         case "toolResponse":
             about = {"tool_use_id": inner.raw("id"), "name": _tool(inner)}
             yield {"type": "json_tool_result", **about, "content": inner.raw("response")}
@@ -200,17 +189,14 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     return ("candidates",), "holds a reply without its request: add the request's `contents`"
 
 
-def _is_message(value: Mapping[str, Any]) -> bool:
-    return "parts" in value
-
-
 _DIALECT = Dialect(
     NAME,
     _take,
-    _is_message,
+    lambda value: "parts" in value,
     {"system": "system", "messages": None, "contents": "user"},
     frozenset({"contents"}),
     reply=_take_reply,
     half=_half,
     unwrap=_unwrap,
 )
+read = _DIALECT.read

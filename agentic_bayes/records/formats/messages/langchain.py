@@ -6,7 +6,6 @@ A file is a list of messages, an object with ``messages`` (a LangGraph state), o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentic_bayes.errors import Problem, RecordsError
@@ -20,8 +19,8 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, n
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.json_text import NO_VALUE
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
 
 if TYPE_CHECKING:
@@ -69,11 +68,6 @@ def _is_ours(value: Any) -> bool:
         return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
     kind = value.get("type")
     return isinstance(kind, str) and kind_of(kind) in KINDS and bool(value.keys() & {"data", "content"})
-
-
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(latest_states(parts(stream, STREAMED)), _DIALECT, origin)
 
 
 def conversation_from_langchain(
@@ -231,7 +225,7 @@ def _thoughts(body: Fields) -> list[str]:
     extra = body.mapping("additional_kwargs")
     older = [extra.inside({"text": extra.raw("reasoning_content")})] if "reasoning_content" in extra else []
     older += [extra.mapping("reasoning")] if isinstance(extra.raw("reasoning"), dict) else []
-    return thoughts_in(body, "content") or [text for thought in older for text in thought_texts(thought)]
+    return thoughts_in(body) or [text for thought in older for text in thought_texts(thought)]
 
 
 def _blocks(body: Fields) -> Iterator[dict[str, Any]]:
@@ -279,4 +273,5 @@ def _calls(body: Fields) -> list[ChatCall]:
     return calls or function_calls(body.mapping("additional_kwargs"))
 
 
-_DIALECT = Dialect(NAME, _take, _is_message, {"messages": None})
+_DIALECT = Dialect(NAME, _take, _is_message, {"messages": None}, prepare=lambda pieces, origin: latest_states(pieces))
+read = _DIALECT.read

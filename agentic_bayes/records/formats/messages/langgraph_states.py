@@ -10,11 +10,7 @@ from agentic_bayes.records.wire.json_text import JsonPart
 
 
 def latest_states(pieces: Iterator[JsonPart]) -> Iterator[JsonPart]:
-    """The parts of a file without states that the next one continues, message by message with the same ids.
-
-    LangGraph's ``stream(mode="values")`` writes them. States whose messages have no ids stay: that two runs begin with
-    the same words does not make them one.
-    """
+    """The parts of a file without states that the next one continues: begins with messages of the same ids."""
     held: list[JsonPart] = []
     known: tuple[str, ...] = ()
     for state in _states(pieces):
@@ -45,12 +41,13 @@ def _ids(parts: list[JsonPart]) -> tuple[str, ...]:
         messages = listed if isinstance(listed, list) else []
     else:
         messages = [part.value for part in parts if len(part.path) == 2 and part.path[0] == "messages"]
-    ids = [_id(message) for message in messages]
+    ids = [message_id(message) for message in messages]
     whole = all(isinstance(one, str) and one for one in ids) and not any(part.faults for part in parts)
     return tuple(map(str, ids)) if whole else ()
 
 
-def _id(message: Any) -> Any:
+def message_id(message: Any) -> Any:
+    """The id of a message, whichever way it was dumped."""
     if not isinstance(message, dict):
         return None
     body = message.get("kwargs") if message.get("lc") else message.get("data", message)

@@ -7,9 +7,8 @@ before it. A reply (``choices``) stored next to the ``messages`` of its request 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -21,8 +20,7 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, n
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog
 
 NAME = "openai"
@@ -61,11 +59,6 @@ def recognises(shape: Shape) -> bool:
     return ours or _half(record, set()) is not None
 
 
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(with_results(parts(stream, STREAMED), origin), _DIALECT, origin)
-
-
 def _is_ours(value: Any) -> bool:
     """Whether this is certainly a message or an item of the Responses API."""
     if not isinstance(value, dict):
@@ -91,9 +84,8 @@ def _is_reply(choices: Any) -> bool:
 def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
     """Where and why this is only a request or only a reply; None if it may be a conversation."""
     if about.get("previous_response_id"):
-        return (
-            "previous_response_id",
-        ), "continues another response: put that one's `input` and `output` before `input`"
+        wrong = "continues another response: put that one's `input` and `output` before `input`"
+        return ("previous_response_id",), wrong
     if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
         return None
     reply = "holds a reply without its request: add the request's {}"
@@ -194,7 +186,7 @@ def _thoughts(message: Fields) -> list[str]:
             return thought_texts(message.mapping(key))
         if isinstance(value, list) and value:
             return [text for part in value if isinstance(part, dict) for text in thought_texts(message.inside(part))]
-    return thoughts_in(message, "content")
+    return thoughts_in(message)
 
 
 def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
@@ -280,4 +272,6 @@ _DIALECT = Dialect(
     _take_reply,
     _half,
     _unwrap,
+    with_results,
 )
+read = _DIALECT.read

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -14,8 +12,7 @@ from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call, tool_message
 from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog, has_role
 
 NAME = "smolagents"
@@ -49,11 +46,6 @@ def _is_ours(value: Any) -> bool:
     return value["role"] in ("tool-call", "tool-response") or value.keys() >= {"content", "raw", "token_usage"}
 
 
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
-
-
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     message = Fields(value, path, log.faults)
     role = message.text("role", required=True)
@@ -68,9 +60,9 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             # images that a tool made come back as the user's
             aside = task is None and not re.sub(r"\[image\]", "", text).strip()
             log.add(Message("user", text[task.end() :] if task else text, aside=aside), path)
-        case "tool-call" | "assistant" if role == "tool-call" or _CALLS.match(
-            text
-        ):  # earlier, both were the assistant's
+        case "tool-call":
+            _take_calls(message, text, log)
+        case "assistant" if _CALLS.match(text):  # in earlier versions
             _take_calls(message, text, log)
         case "assistant":
             usage = message.mapping("token_usage")
@@ -131,17 +123,17 @@ def _take_response(message: Fields, text: str, log: MessageLog) -> None:
         return
     observed = _OBSERVED.match(text)
     result_text = text[observed.end() :] if observed else text
-    if log.messages and log.messages[-1].role == "assistant" and last is not None and last.calls[-1].name == FINAL:
+    latest = last.calls[-1] if last is not None else None
+    if log.messages and log.messages[-1].role == "assistant" and latest is not None and latest.name == FINAL:
         return  # it repeats the answer
     if open_calls and last is not None and len(last.calls) > 1:
         log.doubt(message.path, SEVERAL)
     log.add(tool_message(result_text, None), message.path)
-    code = (
-        str(last.calls[-1].arguments.get("code", "")) if last is not None and last.calls[-1].name == INTERPRETER else ""
-    )
+    code = str(latest.arguments.get("code", "")) if latest is not None and latest.name == INTERPRETER else ""
     output = _LAST_OUTPUT.search(result_text)
     if f"{FINAL}(" in code and output is not None and output[1].strip() not in ("", "None"):
         log.add(Message("assistant", output[1].strip()), message.path)
 
 
 _DIALECT = Dialect(NAME, _take, has_role, {"messages": None})
+read = _DIALECT.read

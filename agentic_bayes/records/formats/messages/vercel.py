@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -12,8 +11,7 @@ from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.content.parts import content_text, part_kinds, unknown_part
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, has_role
 
 NAME = "vercel"
@@ -47,11 +45,6 @@ def _is_ours(value: Any) -> bool:
     return bool(part_kinds(value.get("parts"))) or "toolInvocations" in value or "tool-call" in kinds
 
 
-def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
-
-
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     message = Fields(value, path, log.faults)
     role = message.text("role", required=True)
@@ -71,7 +64,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             message.faults.add((*path, "content"), "must be given, got nothing")
         text = message.text("content") or ""
         # version 4: the text came after the calls
-        blocks = [block for call in message.mappings("toolInvocations") for block in _call(call, None)]
+        blocks = [block for call in message.mappings("toolInvocations") for block in _call(call)]
         blocks = [*_thought(message.raw("reasoning")), *blocks, {"type": "text", "text": text}]
     if role == "system":
         for block in blocks:
@@ -97,14 +90,12 @@ def _part(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
             part.faults.add((*part.path, "type"), "must not be reasoning, as this is a result")
         case "reasoning" | "redacted-reasoning":
             yield from _thought(part.raw("text") or part.raw("reasoning"))
-        case "tool-call":
-            yield from _call(part, None)
+        case "tool-call" | "dynamic-tool":
+            yield from _call(part)
         case "tool-result":
             yield _result(part)
         case "tool-invocation":
-            yield from _call(part.mapping("toolInvocation", required=True), None)
-        case "dynamic-tool":
-            yield from _call(part, None)
+            yield from _call(part.mapping("toolInvocation", required=True))
         case "tool-approval-request":
             log.doubt(
                 part.path, "requests for an approval were left out; a call that has none yet waits for its result"
@@ -120,7 +111,7 @@ def _part(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
             unknown_part(part, kind, log.doubt)
 
 
-def _call(part: Fields, name: str | None) -> Iterator[dict[str, Any]]:
+def _call(part: Fields, name: str | None = None) -> Iterator[dict[str, Any]]:
     """A call, and its result if its state says that there is one."""
     named = name or part.name("toolName", required=True)
     key = next((key for key in ("input", "args", "rawInput") if key in part), "input")
@@ -181,3 +172,4 @@ def _answers(about: Mapping[str, Any]) -> list[Any]:
 
 
 _DIALECT = Dialect(NAME, _take, has_role, {"system": "system", "messages": None}, reply=_take_reply)
+read = _DIALECT.read

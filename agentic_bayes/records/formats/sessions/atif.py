@@ -7,18 +7,17 @@ as the agent's, right after the call that started them; so do the steps that a c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness
 from agentic_bayes.records.wire.chat import ChatCall, Message
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 
 NAME = "atif"
 
@@ -37,7 +36,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The trajectories of a file: one object, one per line, or a list."""
-    lines = list(session_lines(parts(stream, ())))
+    lines = list(documents(stream))
     for number, line in enumerate(lines):
         session = SessionLog(NAME, origin)
         value = session.line(line)
@@ -156,15 +155,8 @@ class _Steps:
         steps.take(Fields(found, reference.path, self.session.faults), depth + 1)
         for field, wrong in inner.faults:
             self.session.faults.add((), f"sub-agent, {field}: {wrong}")
-        calls = 0
-        for message in inner.log.messages:
-            if message.calls or message.role == "tool":
-                calls += len(message.calls)
-                kept = message.text if message.role == "tool" else ""
-                self.session.log.messages.append(replace(message, text=kept, reasoning=()))
         asked = next((message.text for message in inner.log.messages if message.role == "user"), None)
-        said = [message.text for message in inner.log.messages if message.role == "assistant" and message.text.strip()]
-        self.session.sub_agents.append({"asked": asked, "answered": said[-1] if said else None, "calls": calls})
+        self.session.add_sub_agent(inner.log.messages, asked)
 
     def _file(self, reference: str) -> Mapping[str, Any] | None:
         """A trajectory in a file next to this one, each once."""

@@ -11,17 +11,16 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, beginning_of, documents
 
 NAME = "claude-code"
 FOLDER = "subagents"
@@ -66,7 +65,7 @@ def recognises(shape: Shape) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The session of a file, with its sub-agents."""
     session = SessionLog(NAME, origin)
-    lines = [value for line in session_lines(parts(stream, ())) if (value := session.line(line)) is not None]
+    lines = [value for line in documents(stream) if (value := session.line(line)) is not None]
     main = [line for line in lines if not _of_sub_agent(line)]
     aside = [line for line in lines if _of_sub_agent(line)]
     alone = not any(str(line.get("type")) in _SPOKEN for line in main) and bool(aside)
@@ -196,8 +195,11 @@ class _Transcript:
                 self._assistant(line)
             case "attachment":
                 self._attachment(line, where)
+            case "system" if line.raw("subtype") == "init":
+                session.log.tools += line.sequence("tools")
+                session.log.model = session.log.model or line.text("model")
             case "system":
-                self._system(line)
+                session.other(f"system {line.raw('subtype')}")
             case "api-request-shape":
                 if not session.log.tools and "agentId" not in line:
                     session.log.tools += line.mapping("shape").sequence("tools")
@@ -304,15 +306,6 @@ class _Transcript:
             case kind:
                 self.session.other(f"attachment {kind}")
 
-    def _system(self, line: Fields) -> None:
-        session = self.session
-        match line.raw("subtype"):
-            case "init":
-                session.log.tools += line.sequence("tools")
-                session.log.model = session.log.model or line.text("model")
-            case subtype:
-                session.other(f"system {subtype}")
-
     def _result(self, line: Fields) -> None:
         """Add the end of a run: its cost, and why it broke off."""
         session = self.session
@@ -357,15 +350,10 @@ class _SubAgents:
             if isinstance(agent, str):
                 self.session.log.doubt((), "a sub-agent's own file is missing, so what it did is unknown")
             return
-        messages = self._read(lines)
-        did = _calls_and_results(messages)
-        self.session.log.messages[place:place] = did
+        added = self.session.add_sub_agent(self._read(lines), prompt, place)
         self.waiting = {
-            other: (there + len(did) if there > place else there, text) for other, (there, text) in self.waiting.items()
+            other: (there + added if there > place else there, text) for other, (there, text) in self.waiting.items()
         }
-        said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
-        calls = sum(len(message.calls) for message in did)
-        self.session.sub_agents.append({"asked": prompt, "answered": said[-1] if said else None, "calls": calls})
 
     def _read(self, lines: Sequence[Mapping[str, Any]]) -> Sequence[Message]:
         """The messages of a sub-agent, whose own sub-agents are among those known here."""
@@ -407,19 +395,6 @@ class _SubAgents:
         return self.session.objects_in(path)
 
 
-def _calls_and_results(messages: Sequence[Message]) -> list[Message]:
-    """The calls of a sub-agent and their results; the first has the tokens of all its messages."""
-    did = [
-        replace(message, text=message.text if message.role == "tool" else "", reasoning=(), tokens=(0, 0))
-        for message in messages
-        if message.calls or message.role == "tool"
-    ]
-    if did:
-        taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
-        did[0] = replace(did[0], tokens=(taken, given))
-    return did
-
-
 def _folder_of(name: str) -> Path:
     """The folder with the files of a session's sub-agents."""
     path = Path(os.path.abspath(name))
@@ -441,9 +416,6 @@ def parts_of(names: Sequence[str]) -> set[str]:
 
 def _session_of(name: str) -> str:
     """The file of the session that a sub-agent's file names in its first line."""
-    try:
-        with open(name, encoding="utf-8", errors="replace") as file:
-            found = _SESSION.search(file.readline(10_000))
-    except OSError:
-        return ""
+    first = beginning_of(name, 40_000).decode("utf-8", "replace").partition("\n")[0]
+    found = _SESSION.search(first[:10_000])
     return f"{found[1]}.jsonl" if found else ""

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness
 from agentic_bayes.records.wire.chat import ChatCall, Message, failure, tool_message
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 
 NAME = "codex"
 
@@ -44,7 +44,7 @@ def recognises(shape: Shape) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The session of a file."""
     session = SessionLog(NAME, origin)
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         value = session.line(line)
         if value is None:
             continue
@@ -175,13 +175,9 @@ def _take_message(item: Fields, session: SessionLog, where: str) -> None:
 def _said_by_user(item: Fields, texts: list[str]) -> bool:
     about = item.raw("internal_chat_message_metadata_passthrough")
     kinds = about.get("content_item_kinds") if isinstance(about, dict) else None
-    if isinstance(kinds, list) and kinds and all(isinstance(kind, str) for kind in kinds):
-        return any(kind.startswith("user.") for kind in kinds) or not _all_by_harness(texts)
-    return not _all_by_harness(texts)
-
-
-def _all_by_harness(texts: list[str]) -> bool:
-    return bool(texts) and all(by_harness(text) for text in texts)
+    named = kinds if isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds) else []
+    by_user = any(kind.startswith("user.") for kind in named)
+    return by_user or not texts or not all(map(by_harness, texts))
 
 
 def _call(item: Fields, kind: str) -> ChatCall:
@@ -225,9 +221,7 @@ def _take_event(event: Fields, session: SessionLog, where: str) -> None:
         case "error":
             session.add(Message("assistant", error=event.text("message") or "error"))
         case "turn.completed":
-            while (
-                session.log.messages and session.log.messages[-1].error
-            ):  # said on the way, like "Reconnecting... 1/5"
+            while session.log.messages and session.log.messages[-1].error:  # on the way, "Reconnecting... 1/5"
                 session.log.messages.pop()
             usage = event.mapping("usage")
             session.about["tokens"] = {side: usage.whole(f"{side}_tokens") or 0 for side in ("input", "output")}

@@ -14,11 +14,11 @@ from typing import Any
 
 from agentic_bayes.records.agents import with_model
 from agentic_bayes.records.formats.sessions import atif
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.fields import Fields, fitting
-from agentic_bayes.records.wire.json_text import Parsed, broken, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed, broken
+from agentic_bayes.records.wire.layout import Origin, Shape, beginning_of, documents
 from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS, as_number, chosen_score
 
 NAME = "harbor"
@@ -38,7 +38,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The trial of a file or, for the result of a job, the trials in the folders next to it."""
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         session = SessionLog(NAME, origin)
         value = session.line(line)
         if value is None:
@@ -146,9 +146,5 @@ def parts_of(names: list[str]) -> set[str]:
 
 def _is_trial(path: str) -> bool:
     """Whether a file begins like the result of a trial."""
-    try:
-        with open(path, "rb") as stream:
-            beginning = stream.read(4096)
-    except OSError:
-        return False
+    beginning = beginning_of(path)
     return b'"task_name"' in beginning and b'"trial_name"' in beginning

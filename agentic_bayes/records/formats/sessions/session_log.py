@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import Message, doubts_of, said_by, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
-from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
+from agentic_bayes.records.wire.layout import Origin, documents
 from agentic_bayes.records.wire.message_log import LONGEST_ERROR, NO_USER, FieldPath, MessageLog, early_calls
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 
@@ -46,26 +46,6 @@ def by_harness(text: str) -> bool:
     return _HARNESS.match(text) is not None
 
 
-def session_lines(pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
-    """The objects of a file: one per line, or the items of a list."""
-    members: dict[str, Any] = {}
-    problems: list[tuple[str, str]] = []
-    is_list = False
-    for part in pieces:
-        match part.path:
-            case ():
-                if part.faults or not is_list:
-                    yield Parsed(part.where or "line 1", members, (*problems, *part.faults))
-                members, problems, is_list = {}, [], False
-            case (int(index),):
-                is_list = True
-                yield Parsed(joined(part.where, f"index {index}"), part.value, part.faults)
-            case (str(key),):
-                problems += part.inner_faults
-                if part.value is not NO_VALUE:
-                    members[key] = part.value
-
-
 @dataclass(slots=True)
 class SessionLog:
     """A session while it is being read."""
@@ -82,8 +62,6 @@ class SessionLog:
     session: str | None = None
     agent: str | None = None
     task: str | None = None
-    trial: int | None = None
-    reference: str | None = None
     score: float | None = None
     error: str | None = None
     raw: list[Any] = field(default_factory=list)  # the objects in which identity may be looked up
@@ -107,7 +85,7 @@ class SessionLog:
     def objects_in(self, path: Path) -> list[Mapping[str, Any]]:
         """The objects of another file of the session, without those that are broken, which are noted."""
         with open(path, "rb") as stream:
-            lines = list(session_lines(parts(stream, ())))
+            lines = list(documents(stream))
         return [value for line in lines if (value := self.line(line, str(path))) is not None]
 
     def object_in(self, path: Path) -> Mapping[str, Any] | None:
@@ -132,6 +110,16 @@ class SessionLog:
             self.unknown.setdefault(short(kind, _SHOWN), []).append(where)
         else:
             self.other(kind)
+
+    def add_sub_agent(self, messages: Sequence[Message], asked: str | None, place: int | None = None) -> int:
+        """Add what a sub-agent did to the agent's messages, here or at their end; how many messages that are."""
+        did = _calls_and_results(messages)
+        place = len(self.log.messages) if place is None else place
+        self.log.messages[place:place] = did
+        said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+        calls = sum(len(message.calls) for message in did)
+        self.sub_agents.append({"asked": asked, "answered": said[-1] if said else None, "calls": calls})
+        return len(did)
 
     def no_prompt(self) -> None:
         """Begin a turn whose question the log does not hold."""
@@ -163,8 +151,6 @@ class SessionLog:
         if self.error and conversation:
             last = conversation[-1]
             conversation[-1] = {**last, "error": self.error[:LONGEST_ERROR], "assistant": last["assistant"] or None}
-        if self.reference is not None and conversation:
-            conversation[-1]["ground_truth_assistant"] = self.reference
         session = self.session or self.origin.stem
         metadata = {
             "format": self.format,
@@ -178,9 +164,22 @@ class SessionLog:
             "session_id": session,
             "assistant_id": self.origin.given_agent or self.agent or self.origin.agent,
             "task_id": self.task or session,
-            "trial": self.trial,
+            "trial": None,
             "context": said_by("system", self.log.messages),
             "conversation": conversation,
             "recorded_score": self.score,
             "metadata": {key: content for key, content in metadata.items() if content not in (None, "", {}, [])},
         }
+
+
+def _calls_and_results(messages: Sequence[Message]) -> list[Message]:
+    """The calls of a sub-agent and their results; the first has the tokens of all its messages."""
+    did = [
+        replace(message, text=message.text if message.role == "tool" else "", reasoning=(), tokens=(0, 0))
+        for message in messages
+        if message.calls or message.role == "tool"
+    ]
+    if did:
+        taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
+        did[0] = replace(did[0], tokens=(taken, given))
+    return did

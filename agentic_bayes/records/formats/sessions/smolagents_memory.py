@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call, tool_message
-from agentic_bayes.records.wire.fields import Fields, fitting
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.fields import UNREADABLE, Fields, fitting
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 
 NAME = "smolagents-memory"
 
@@ -44,7 +44,7 @@ def _is_step(record: dict[str, Any]) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The run of a file."""
     session = SessionLog(NAME, origin)
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         value = session.line(line)
         if value is None:
             continue
@@ -122,7 +122,7 @@ def _call(call: Fields) -> ChatCall:
     """A call; code to run, or a single argument, may be given as text."""
     given = call.mapping("function").raw("arguments")
     found = chat_call(call)
-    if isinstance(given, str) and found.arguments.keys() == {"(not JSON)"}:
-        name = "code" if found.name == "python_interpreter" else "answer" if found.name == FINAL else "(not JSON)"
+    if isinstance(given, str) and found.arguments.keys() == {UNREADABLE}:
+        name = {"python_interpreter": "code", FINAL: "answer"}.get(found.name, UNREADABLE)
         return ChatCall(found.name, {name: given}, found.id)
     return found

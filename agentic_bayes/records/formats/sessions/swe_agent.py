@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.agents import with_model
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call
 from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape, documents
 from agentic_bayes.records.wire.strict_json import strict_json
 
 NAME = "swe-agent"
@@ -44,7 +45,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The trajectories of a file."""
-    for line in session_lines(parts(stream, ())):
+    for line in documents(stream):
         session = SessionLog(NAME, origin)
         value = session.line(line)
         if value is not None:
@@ -75,12 +76,8 @@ def _take(run: Fields, session: SessionLog) -> None:
     else:
         _take_steps(run, session)
     if session.log.model:
-        session.agent = with_model(_agent(run), session.log.model)
+        session.agent = with_model(NAME if "trajectory" in run else "mini-swe-agent", session.log.model)
     _take_end(info, session)
-
-
-def _agent(run: Fields) -> str:
-    return "mini-swe-agent" if "trajectory" not in run else NAME
 
 
 def _model(run: Fields, info: Fields) -> str | None:
@@ -129,8 +126,7 @@ def _take_steps(run: Fields, session: SessionLog) -> None:
             calls = [ChatCall(word[1] if word else _SHELL, {"command": action.rstrip("\n")}, f"step {number}")]
         session.add(Message("assistant", "", calls, reasoning=[thought] if thought.strip() else []), step.path)
         if calls and "observation" in step:
-            for call in calls[:1]:
-                session.add(Message("tool", step.text("observation") or "", answers=call.id), step.path)
+            session.add(Message("tool", step.text("observation") or "", answers=calls[0].id), step.path)
 
 
 def _take_messages(run: Fields, session: SessionLog) -> None:
@@ -193,11 +189,6 @@ def _settle(session: SessionLog) -> None:
     for place in range(len(session.log.messages) - 1, -1, -1):
         message = session.log.messages[place]
         if message.calls:
-            last = Message(
-                message.role,
-                message.text,
-                [ChatCall(one.name, one.arguments, one.id, settled=True) for one in message.calls],
-                reasoning=message.reasoning,
-            )
-            session.log.messages[place] = last
+            settled = [ChatCall(one.name, one.arguments, one.id, settled=True) for one in message.calls]
+            session.log.messages[place] = replace(message, calls=settled)
             return

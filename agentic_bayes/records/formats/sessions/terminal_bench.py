@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.agents import with_model
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, converted
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, converted, documents
 
 NAME = "terminal-bench"
 RESULTS, RUN = "results.json", "run_metadata.json"
@@ -42,7 +42,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The trials of a file."""
     session = SessionLog(NAME, origin)
     agent = _agent(Path(origin.name), session) or origin.agent
-    for line in session_lines(parts(stream, STREAMED - {"output", "input"})):
+    for line in documents(stream, STREAMED - {"output", "input"}):
         value = session.line(line)
         trials = value.get("results") if value is not None else None
         if value is None:

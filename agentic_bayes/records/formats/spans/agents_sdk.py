@@ -57,7 +57,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
         identity = ""
         if item.raw("object") == "trace":
             identity = item.text("id", required=True) or ""
-            about[identity] = _names(item)
+            names = names_in(item.raw("metadata"))
+            about[identity] = replace(names, session=name(item.raw("group_id")) or names.session)
         elif (span := _span(item)) is not None:
             identity = span.trace
             spans[identity].append(span)
@@ -84,11 +85,6 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
                 trace.about.append(replace(about.get(identity, SpanNames()), session=session))
                 trace.raw += [((0, ""), one) for one in raw[identity]]
     yield from traces.told(origin, wrong=wrong, nothing="none of its spans is an agent, a model call or a tool call")
-
-
-def _names(trace: Fields) -> SpanNames:
-    names = names_in(trace.raw("metadata"))
-    return replace(names, session=name(trace.raw("group_id")) or names.session)
 
 
 def _is_run(item: Fields) -> bool:

@@ -19,7 +19,7 @@ from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.conversations import Traces
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, unpacked
-from agentic_bayes.records.wire.tracing.objects import first_object, name, names_in, nanoseconds, taken
+from agentic_bayes.records.wire.tracing.objects import are_counts, first_object, name, names_in, nanoseconds, taken
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind, SpanNames
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
 
@@ -162,6 +162,6 @@ def _usage(item: Fields) -> tuple[int, int]:
     for usage in (_get(item, "usageDetails"), item.raw("usage")):
         if isinstance(usage, dict):
             counts = usage.get("input"), usage.get("output")
-            if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
-                return counts  # type: ignore[return-value]
+            if are_counts(counts):
+                return counts
     return 0, 0

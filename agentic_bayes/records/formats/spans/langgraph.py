@@ -15,6 +15,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
+from agentic_bayes.records.formats.messages.langgraph_states import message_id
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.tracing.messages import is_message
@@ -96,8 +97,9 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     if not run.messages:
         yield broken("", f"holds no messages: it must be a stream with mode updates or values{run.said()}")
         return
-    doubts = [NO_QUERY] if (missing := not _is_human(next(iter(run.messages.values())))) else []
-    opening = [{"type": "human", "content": ""}] if missing else []
+    asked = "human" in json.dumps(next(iter(run.messages.values())), default=str)[:400].lower()
+    doubts = [] if asked else [NO_QUERY]
+    opening = [] if asked else [{"type": "human", "content": ""}]
     text = json.dumps([*opening, *run.messages.values()])
     doubts += [f"left out of the stream: {run.said(': ')}"] if run.others else []
     for parsed in langchain.read(BufferedReader(BytesIO(text.encode())), origin):
@@ -106,10 +108,6 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
             value = {**value, "metadata": {**value["metadata"], "format": NAME}}
         noted = (*parsed.doubts, *(("", doubt) for doubt in doubts))
         yield replace(parsed, where="", value=value, doubts=noted)
-
-
-def _is_human(message: Any) -> bool:
-    return "human" in json.dumps(message, default=str)[:400].lower()
 
 
 def _lines(pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
@@ -178,8 +176,7 @@ class _Run:
                     "type": {"user": "human", "assistant": "ai"}.get(message[0], message[0]),
                     "content": message[1],
                 }
-            body = message.get("kwargs") if message.get("lc") else message.get("data", message)
-            identity = body.get("id") if isinstance(body, dict) else None
+            identity = message_id(message)
             added[len(self.messages) + len(added) if identity is None else str(identity)] = message
         if self.messages.keys() <= added.keys():
             self.messages = added  # the whole state, in its order

@@ -155,17 +155,11 @@ def _fill(span: Span, raw: Fields) -> None:
     if span.kind == "agent":
         span.names = SpanNames(agent=raw.name("name"))
     if span.kind == "chat":
-        span.tokens = (
-            usage_in(attributes.get("mlflow.chat.tokenUsage"))
-            if attributes.get("mlflow.chat.tokenUsage")
-            else usage_in(returned)
-        )
+        span.tokens = usage_in(attributes.get("mlflow.chat.tokenUsage") or returned)
         model = attributes.get("mlflow.llm.model") or (given.get("model") if isinstance(given, dict) else None)
         span.model = model if isinstance(model, str) else None
-    tools = attributes.get("mlflow.chat.tools") or (
-        given.get("tools") if isinstance(given, dict) and span.kind == "chat" else None
-    )
-    span.tools = offered_tools(tools)
+    asked = given if span.kind == "chat" and isinstance(given, dict) else {}
+    span.tools = offered_tools(attributes.get("mlflow.chat.tools") or asked.get("tools"))
     span.not_finite = raw.faults.not_finite
 
 

@@ -30,11 +30,7 @@ _MAY_ACT = re.compile(r"tool|call|function|result|response|output", re.IGNORECAS
 def content_text(
     message: Fields, key: str, *, skipped: Collection[str] = (), required: bool = False, doubt: Doubt | None = None
 ) -> str:
-    """The text of a message's content, which may be text, null or a list of parts.
-
-    Parts that are not text leave a mark. One of an unknown kind is refused if it may be a call or a result, and else
-    said by `doubt`.
-    """
+    """The text of a message's content: text, null or a list of parts, of which those that are no text leave a mark."""
     if not isinstance(message.raw(key), list):
         return message.text(key, required=required) or ""
     pieces: list[str] = []
@@ -75,14 +71,14 @@ def unknown_part(part: Fields, kind: str, doubt: Doubt | None) -> None:
         doubt(part.path, f"parts of the unknown type {short(kind)} were read as [{kind[:40]}]")
 
 
-def thoughts_in(message: Fields, key: str) -> list[str]:
+def thoughts_in(message: Fields) -> list[str]:
     """The thoughts among the parts of a message's content; redacted ones have no text."""
     found: list[str] = []
-    content = message.raw(key)
+    content = message.raw("content")
     for position, part in enumerate(content if isinstance(content, list) else ()):
         kind = part.get("type") if isinstance(part, dict) else None
         if isinstance(kind, str) and kind in THOUGHTS:
-            found += thought_texts(Fields(part, (*message.path, key, position), message.faults))
+            found += thought_texts(Fields(part, (*message.path, "content", position), message.faults))
     return found
 
 

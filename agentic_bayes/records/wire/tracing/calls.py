@@ -167,10 +167,7 @@ class MergedCalls:
         return self._like(call, key, reported)
 
     def _asked(self, call: ChatCall) -> _MergedCall | None:
-        """The requested call that ran here: the one with its id, else an equal one, else one with unknown arguments.
-
-        Libraries wrap arguments in their own ways, so a call whose arguments lie within those of the span comes last.
-        """
+        """The requested call that ran here: by its id, else an equal one, else one of unknown or wrapped arguments."""
 
         def ran(one: _MergedCall) -> bool:
             return one.executed

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
+from agentic_bayes.records.wire.json_text import NO_CONVERSATION, NO_VALUE, Parsed, broken
 from agentic_bayes.records.wire.layout import Origin, with_doubts
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.tracing.turns import Trace, TraceTurn, first_given, trace_turn
@@ -51,7 +51,7 @@ class Traces:
         """The conversations and the warnings, or `nothing` if there is no conversation and nothing was wrong."""
         yield from with_doubts(self.read(origin), self.doubts)
         if not self.conversations and not wrong:
-            yield broken("", f"holds no conversation: {nothing}")
+            yield broken("", f"{NO_CONVERSATION}: {nothing}")
 
     def read(self, origin: Origin) -> Iterator[Parsed]:
         """Build the conversations, ordered by time."""

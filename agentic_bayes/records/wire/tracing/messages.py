@@ -14,6 +14,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import ChatCall, Message, Role, failure, tool_message
+from agentic_bayes.records.wire.content import parts
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.strict_json import strict_json
 
@@ -26,8 +27,8 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys(("tool", "function", "environment"), "tool"),
 }
 
-TEXTS = frozenset({"text", "input_text", "output_text", "summary_text"})
-THOUGHTS = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_text", "reasoning_content", "thought"})
+TEXTS = parts.TEXT_PARTS | {"summary_text"}
+THOUGHTS = parts.THOUGHTS | {"thought"}
 CALLS = {
     "tool_call": ("id", "arguments", "args", "input"),
     "tool_use": ("id", "input", "arguments"),
@@ -340,11 +341,10 @@ class _Said:
                 result = failure(text)
             answers = call_id(item, "tool_call_id", "id", "toolCallId")
             return [Message("tool", text, answers=answers, tool=item.name("name"), result=result)]
-        spoken = role != "tool" and (text or self.calls or self.thoughts or not self.results)
-        said = (
-            [Message(role, text, self.calls, reasoning=[one for one in self.thoughts if one.strip()])] if spoken else []
-        )
-        return [*said, *self.results]
+        if role == "tool" or not (text or self.calls or self.thoughts or not self.results):
+            return self.results
+        reasoning = [one for one in self.thoughts if one.strip()]
+        return [Message(role, text, self.calls, reasoning=reasoning), *self.results]
 
 
 def call_id(source: Fields, *keys: str) -> str | None:
@@ -449,11 +449,7 @@ def _are_typed(value: Any) -> bool:
 
 
 def text_of(value: Any, names: Iterable[str]) -> tuple[str | None, str]:
-    """The text that a value is or holds, and the value as JSON text in case it holds none for certain.
-
-    An object holds a text if that is its only member (but for one that names its type), or under the first of these
-    `names`.
-    """
+    """The text that a value is or holds, alone or under one of these `names`; else the value as JSON text."""
     if isinstance(value, str):
         packed = json_of(value)
         if packed is None:

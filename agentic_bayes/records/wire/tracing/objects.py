@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import datetime
 from io import BufferedReader
-from typing import Any
+from typing import Any, TypeGuard
 
-from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
-from agentic_bayes.records.wire.layout import Shape
+from agentic_bayes.records.base import is_whole, short
+from agentic_bayes.records.wire.fields import Faults, Fields, is_name
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
+from agentic_bayes.records.wire.layout import Shape, documents
 from agentic_bayes.records.wire.tracing.messages import json_of, text_of
 from agentic_bayes.records.wire.tracing.spans import SpanNames
 
@@ -44,29 +44,13 @@ def taken(stream: BufferedReader, take: Callable[[Fields], None]) -> Generator[P
 
 def objects(stream: BufferedReader) -> Iterator[Parsed]:
     """The objects of a file, each with its place; a part that is not an object has a fault."""
-    members: dict[str, Any] = {}
-    wrong: list[tuple[str, str]] = []
-    is_list = False
-    for part in parts(stream, ()):
-        match part.path:
-            case ():
-                where = part.where or "line 1"
-                if part.faults or wrong:
-                    yield Parsed(where, faults=(*wrong, *part.faults))
-                elif not is_list:
-                    yield from _unpacked(members, where)
-                members, wrong, is_list = {}, [], False
-            case (int(),):
-                is_list = True
-                fits = isinstance(part.value, dict)
-                faults = part.faults if fits or part.faults else (("", f"must be an object, got {short(part.value)}"),)
-                if fits and not faults:
-                    yield from _unpacked(part.value, part.place)
-                else:
-                    yield Parsed(part.place, faults=faults)
-            case (str(key),):
-                wrong += part.inner_faults
-                members[key] = part.value
+    for one in documents(stream, item="[{}]"):
+        if one.faults:
+            yield Parsed(one.where, faults=one.faults)
+        elif not isinstance(one.value, dict):
+            yield broken(one.where, f"must be an object, got {short(one.value)}")
+        else:
+            yield from _unpacked(one.value, one.where)
 
 
 def _unpacked(members: dict[str, Any], where: str) -> Iterator[Parsed]:
@@ -120,21 +104,25 @@ def names_in(metadata: Any) -> SpanNames:
 
 def name(value: Any) -> str | None:
     """An id or name: text that is not blank, or a whole number."""
-    fits = (isinstance(value, str) and value.strip()) or (isinstance(value, int) and not isinstance(value, bool))
-    return str(value) if fits else None
+    return str(value) if is_name(value) else None
 
 
 def trial(value: Any) -> int | None:
     """The number of an attempt, also as text; None if it is none."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 10:
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if is_whole(value) and value >= 0 else None
 
 
 def reference_text(value: Any) -> str | None:
     """A reference answer as text."""
     text, packed = text_of(value, _REFERENCE)
     return text or packed or None
+
+
+def are_counts(pair: tuple[Any, Any]) -> TypeGuard[tuple[int, int]]:
+    """Whether both are whole numbers ≥ 0."""
+    return all(is_whole(count) and count >= 0 for count in pair)
 
 
 def usage_in(value: Any, depth: int = 0) -> tuple[int, int]:
@@ -148,8 +136,8 @@ def usage_in(value: Any, depth: int = 0) -> tuple[int, int]:
         return 0, 0
     for taken, given in _COUNTS:
         counts = value.get(taken), value.get(given)
-        if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
-            return counts  # type: ignore[return-value]
+        if are_counts(counts):
+            return counts
     for key in ("usage_metadata", "usage", "token_usage", "llm_output", "generations", "message", "kwargs"):
         if any(found := usage_in(value.get(key), depth + 1)):
             return found

@@ -125,11 +125,6 @@ class _TraceSteps:
     asked: list[Span]  # those of them whose agent the user asked
 
     @property
-    def recorded(self) -> bool:
-        """Whether the spans record any messages or tool calls."""
-        return bool(self.tools) or self.spoken
-
-    @property
     def tells_calls(self) -> bool:
         """Whether calls would be recorded if there were any: texts of whole runs tell of none."""
         agents = (span for span in self.agents if (span.inputs or span.outputs) and not span.only_text)
@@ -227,7 +222,7 @@ def _failure(steps: _TraceSteps, answer: str | None, calls: MergedCalls | None, 
     last = [*steps.outer[-1:], *(steps.main[-1:] if answer is None or not steps.outer else ())]
     if error := first_given(span.error for span in last):
         return str(error)
-    if answer is not None or (scored and not steps.recorded):
+    if answer is not None or (scored and not steps.tools and not steps.spoken):
         return None
     if not steps.spoken:
         return NOT_RECORDED

@@ -71,7 +71,7 @@ def samples_of_zip(stream: BufferedReader, log: InspectLog) -> Iterator[Parsed]:
                 elif not _belongs(name, in_pieces):
                     like = _LIKE_A_SAMPLE.match(name)
                     why = "are not named like samples (samples/….json)" if like else "do not belong to an Inspect log"
-                    log.leave_out(name, why)
+                    log.others[why].append(name)
             if not log.found:
                 yield log.no_sample()
     except OSError as error:
@@ -167,10 +167,7 @@ def _items(packed: Any, member: Any) -> tuple[list[Any], _Wrongs]:
 
 
 def _object(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[str, Any], _Wrongs]:
-    """Read an object from a zip file, dropping unused members item by item; with its problems.
-
-    Of its events only the tools that they offer are kept, once.
-    """
+    """Read an object from a zip file, of its events only the tools, without unused members; with its problems."""
     found: dict[str, Any] = {}
     wrong: list[tuple[str, str]] = []
     documents = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,8 +30,7 @@ class InspectLog:
     found: int = 0
     repeated: int = 0
     unresolved: int = 0
-    # why members were ignored → their names
-    others: dict[str, list[str]] = field(default_factory=dict)
+    others: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # why not read → members
 
     @property
     def spec(self) -> Fields:
@@ -41,8 +41,8 @@ class InspectLog:
         value = self.members.get(key)
         return value if isinstance(value, dict) else {}
 
-    def faults(self) -> Faults:
-        """Problems of the log itself, apart from its samples."""
+    def header_faults(self) -> Iterator[Parsed]:
+        """The problems of the log itself, apart from its samples, as a record."""
         faults = Faults()
         for key in ("eval", "status", "results"):
             fitting(self.members.get(key), (key,), faults)
@@ -53,7 +53,8 @@ class InspectLog:
             spec.name(key)
         for fault in self.scores.faults():
             faults.add((), fault)
-        return faults
+        if faults:
+            yield Parsed("", faults=tuple(faults))
 
     @property
     def status(self) -> str | None:
@@ -90,15 +91,6 @@ class InspectLog:
             shown = first_few(list(map(short, names)), 3, rest=ELLIPSIS)
             messages.append(f"members ignored because they {kind}: {len(names):,} ({shown})")
         return messages
-
-    def leave_out(self, name: str, why: str) -> None:
-        """Note a member that is not read."""
-        self.others.setdefault(why, []).append(name)
-
-    def header_faults(self) -> Iterator[Parsed]:
-        """The problems of the log itself, as a record."""
-        if faults := self.faults():
-            yield Parsed("", faults=tuple(faults))
 
     def no_sample(self) -> Parsed:
         """The problem of a log without samples."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.errors import did_you_mean
+from agentic_bayes.formatting import first_few
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.scores import as_number, is_label
+from agentic_bayes.records.wire.scores import GIVE_ENDS, as_number, is_label
 
 _SHOWN = 6
 
@@ -53,11 +54,7 @@ class _Known:
 
 @dataclass(slots=True)
 class LogScores:
-    """The scores of a log by name.
-
-    Every record is shown to `learn` before `of` is asked about the first: which score counts, and whether the values
-    fit the scale, depends on all of them. A score that is an object or a list is several scores, ``name.key``.
-    """
+    """The scores of a log by name: which one counts depends on all records, which `learn` sees before `of` is asked."""
 
     scorer: str | None = None  # the score that the caller named
     scale: tuple[float, float] | None = None  # the lowest and the highest score
@@ -114,10 +111,7 @@ class LogScores:
             more = f" (and {beyond.count - 1:,} more)" if beyond.count > 1 else ""
             advice = "scale gives these ends"
             if self.scale is None:
-                advice = (
-                    "give the ends of its scale, scale=(1, 10) (--scale 1,10), or read the scores as a table and give "
-                    "threshold="
-                )
+                advice = f"{GIVE_ENDS}, scale=(1, 10) (--scale 1,10), or read the scores as a table and give threshold="
             got = f"{short(beyond.value)} at {beyond.where}{more}"
             yield f"the score {short(chosen)} must be in [{low:g}, {high:g}], got {got}: {advice}"
 
@@ -156,9 +150,7 @@ class LogScores:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    listed = [repr(name) for name in names]
-    more = f" or one of {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return " or ".join(listed[:_SHOWN]) + more
+    return first_few(list(map(repr, names)), _SHOWN, between=" or ", rest=" or one of {}")
 
 
 def leaves(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_number, is_whole, short
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.tracing.objects import nanoseconds
 
@@ -81,7 +81,7 @@ def typed_value(value: Fields) -> Any:
             return whole(value, kind)
         case "doubleValue" if raw in _NOT_FINITE:
             return math.nan
-        case "doubleValue" if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+        case "doubleValue" if is_number(raw):
             return raw
         case "arrayValue":
             return [typed_value(item) for item in value.mapping(kind).mappings("values")]
@@ -98,7 +98,7 @@ def whole(owner: Fields, key: str) -> int | None:
     number: int | None = None
     if isinstance(raw, float) and raw.is_integer():
         number = int(raw)
-    elif isinstance(raw, int) and not isinstance(raw, bool):
+    elif is_whole(raw):
         number = raw
     elif isinstance(raw, str) and re.fullmatch(r"-?\d{1,20}", raw.strip()):
         number = int(raw)

@@ -90,11 +90,7 @@ def added(span: Span | None, trace: str, identity: str, records: Sequence[LogRec
             span.kind = "chat"
     span.ratings += [genai.rating(event) for event in events if event.name == genai.RATED]
     for event in events:
-        if (
-            event.name not in genai.SAYS_MORE
-            and event.name != genai.RATED
-            and event.name != "gen_ai.client.operation.exception"
-        ):
+        if event.name not in (*genai.SAYS_MORE, genai.RATED, "gen_ai.client.operation.exception"):
             span.unknown[f"log records of event {short(event.name)}"] += 1
     messages = SpanMessages(faults, span.unknown)
     if span.kind in ("chat", "agent") and not (span.inputs and span.outputs):

@@ -12,14 +12,8 @@ from agentic_bayes.records.wire.tracing.spans import SpanNames
 _T = TypeVar("_T")
 # where programs put values of their own: our own names, plain ones, and what instrumentations pass on
 _OWN = (
-    "agentic_bayes.",
-    "",
-    "metadata.",
-    "traceloop.association.properties.",
-    "langsmith.metadata.",
-    "langfuse.trace.metadata.",
-    "langfuse.observation.metadata.",
-    "ai.telemetry.metadata.",
+    *("agentic_bayes.", "", "metadata.", "traceloop.association.properties.", "langsmith.metadata."),
+    *("langfuse.trace.metadata.", "langfuse.observation.metadata.", "ai.telemetry.metadata."),
 )
 _PASSED_ON = tuple(prefix for prefix in _OWN if prefix)
 _AGENT = ("agentic_bayes.agent", "gen_ai.agent.name", "agent.name", "agent_name")

@@ -46,9 +46,8 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
     model = raw.attributes.get("llm.response.model_name") or raw.attributes.get("llm.model_name")
     span.model = span.model or (model if isinstance(model, str) else None)
     if not any(span.tokens):
-        counts = (given.whole(f"llm.token_count.{side}") or 0 for side in ("prompt", "completion"))
-        taken, said = counts
-        span.tokens = taken, said
+        taken, said = given.whole("llm.token_count.prompt"), given.whole("llm.token_count.completion")
+        span.tokens = taken or 0, said or 0
     span.ratings += _ratings(raw)
     if span.kind == "tool":
         _take_call(span, raw, messages)
@@ -135,15 +134,8 @@ def _take_messages(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
 def _texts(raw: RawSpan, several: str, single: str, role: Role, messages: SpanMessages) -> list[Message]:
     """Prompts and completions of models that take plain text."""
     listed = nested(raw.attributes, f"llm.{several}")
-    texts = (
-        [
-            one.get(single, {}).get("text")
-            for one in listed
-            if isinstance(one, dict) and isinstance(one.get(single), dict)
-        ]
-        if isinstance(listed, list)
-        else []
-    )
+    objects = [one.get(single) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    texts = [one.get("text") for one in objects if isinstance(one, dict)]
     found = [{"role": role, "content": text} for text in texts if isinstance(text, str)]
     return messages.listed(found, role, ("attributes", f"llm.{several}"))
 

@@ -54,9 +54,8 @@ def _arguments(value: Any) -> tuple[Any, str | None]:
         kwargs = value.get("kwargs")
         identity = kwargs.get("tool_call_id") if isinstance(kwargs, dict) else None
         inner = value.get("inputs")
-        return (value.get("input_str") if inner is None else inner), identity if isinstance(
-            identity, str
-        ) and identity else None
+        identity = identity if isinstance(identity, str) and identity else None
+        return (value.get("input_str") if inner is None else inner), identity
     if value.keys() == {"args", "kwargs"} and isinstance(value["kwargs"], dict) and isinstance(value["args"], list):
         named = value["kwargs"]
         return ({"args": value["args"], **named} if value["args"] else named), None
@@ -75,10 +74,6 @@ def _inputs(value: Any) -> Any:
 
 def _output(value: Any) -> Any:
     """The output of a step or tool, out of the same wrappings."""
-    if (
-        isinstance(value, dict)
-        and value.keys() <= {"output", "outputs", "kwargs"}
-        and value.keys() & {"output", "outputs"}
-    ):
-        return value["output"] if "output" in value else value["outputs"]
-    return value
+    if not isinstance(value, dict) or not value.keys() <= {"output", "outputs", "kwargs"}:
+        return value
+    return value.get("output", value.get("outputs", value))

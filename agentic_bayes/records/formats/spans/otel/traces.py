@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
+from itertools import chain
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -28,7 +29,7 @@ from agentic_bayes.records.formats.spans.otel.attributes import (
 from agentic_bayes.records.formats.spans.otel.names import names_of
 from agentic_bayes.records.formats.spans.otel.spans import span_of
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
+from agentic_bayes.records.wire.json_text import NO_CONVERSATION, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 from agentic_bayes.records.wire.tracing.conversations import Traces
@@ -60,19 +61,15 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     spans = _FileSpans(Traces(NAME), keeps_raw=bool(origin.options.fields))
     wrong = False
-    for part in parts(stream, {SPANS, LOGS}):
-        for parsed in spans.take(part):
-            wrong = True
-            yield parsed
-    for parsed in spans.take_logs():
+    of_parts = chain.from_iterable(map(spans.take, parts(stream, {SPANS, LOGS})))
+    for parsed in chain(of_parts, spans.take_logs()):
         wrong = True
         yield parsed
     yield from with_doubts(spans.traces.read(origin), spans.doubts)
     if not spans.traces.conversations and not wrong:
         kinds = "gen_ai.*, openinference.*, llm.*, traceloop.*"
-        yield broken(
-            "", f"holds no conversation: none of its {spans.total:,} spans calls a model, agent or tool ({kinds})"
-        )
+        nothing = f"none of its {spans.total:,} spans calls a model, agent or tool ({kinds})"
+        yield broken("", f"{NO_CONVERSATION}: {nothing}")
 
 
 @dataclass(slots=True)
@@ -223,13 +220,8 @@ class _FileSpans:
         if about and (names := names_of(about)) and names not in trace.about:
             trace.about.append(names)
         if self.keeps_raw:
-            trace.raw.append(
-                (
-                    (raw.begin, raw.id),
-                    {"name": raw.name, **raw.attributes, "attributes": raw.attributes, "resource": about},
-                )
-            )
-            trace.raw.append(((raw.begin, raw.id), about))
+            whole = {"name": raw.name, **raw.attributes, "attributes": raw.attributes, "resource": about}
+            trace.raw += [((raw.begin, raw.id), whole), ((raw.begin, raw.id), about)]
 
     def _log(self, record: logs.LogRecord | None) -> None:
         if record is None:
