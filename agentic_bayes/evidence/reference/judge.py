@@ -182,7 +182,7 @@ class ReferenceJudge:
                 answered = with_months(terms.read(plain))
             answered = with_denials(answered)
         score = (
-            _by_polarity(expected, answered, asked, is_unsure=unsure(answer))
+            _by_polarity(expected, answered, asked, answer)
             or _by_commitment(expected, reference, answer, read, asked, terms)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
@@ -227,7 +227,7 @@ def _opening(text: Sequence[Token]) -> bool | None:
 
 
 def _by_polarity(
-    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], *, is_unsure: bool
+    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], answer: str
 ) -> Score | None:
     wanted = _opening(expected)
     if wanted is None:
@@ -238,7 +238,7 @@ def _by_polarity(
     if stated is None and (bare or len(committed) < len(answered)):
         stated = _stated(without_doubts(committed))
     word = "yes" if wanted else "no"
-    if is_unsure:
+    if unsure(answer):
         return _lost(f"The reference says {word}, the answer that it does not know.", "no clear answer")
     if stated is None and len(committed) < len(answered):
         return _lost(f"The reference says {word}, the answer both yes and no.", "no clear answer")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from agentic_bayes.evidence.reference.cues import cues, cues_in
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, TENS
 
 Rewriting = str | Callable[[re.Match[str]], str]
@@ -14,24 +15,25 @@ Rewriting = str | Callable[[re.Match[str]], str]
 class Phrase(NamedTuple):
     """A pattern that is only searched in texts with one of its cues, and what it becomes."""
 
-    cues: Sequence[str]  # in lower case; a pattern without cues is always searched
+    cues: frozenset[str]  # a pattern without cues is always searched
     pattern: re.Pattern[str]
     plain: Rewriting
 
 
 def reworded(text: str, phrases: Sequence[Phrase]) -> str:
     """The text with these phrases rewritten, in their order."""
-    lower = text.lower()
-    for cues, pattern, plain in phrases:
-        if not cues or any(cue in lower for cue in cues):
-            plainer = pattern.sub(plain, text)
+    found = cues_in(text)
+    for phrase in phrases:
+        if not phrase.cues or not phrase.cues.isdisjoint(found):
+            plainer = phrase.pattern.sub(phrase.plain, text)
             if plainer != text:
-                text, lower = plainer, plainer.lower()
+                found |= cues_in(phrase.plain if isinstance(phrase.plain, str) else plainer)
+                text = plainer
     return text
 
 
-def _phrase(cues: str, pattern: str, plain: Rewriting, flags: int = re.IGNORECASE) -> Phrase:
-    return Phrase(cues.split(), re.compile(pattern, flags), plain)
+def _phrase(words: str, pattern: str, plain: Rewriting, flags: int = re.IGNORECASE) -> Phrase:
+    return Phrase(cues(words), re.compile(pattern, flags), plain)
 
 
 _BULLET = r"^[ \t]*(?:[-*\u2022\u2013]|\(?(?:\d+|[A-Za-z])[.)])[ \t]+"
@@ -41,7 +43,7 @@ _MAYBE = r"(?:maybe|perhaps|possibly|(?:could|might|may)(?: \w+){0,3} be)"
 _SEPARATOR = re.compile(r"\s?[/|]\s?")
 _FOREIGN = (
     _phrase("oder ou oppure \u0438\u043b\u0438 eller", r"\b(?:oder|ou|oppure|\u0438\u043b\u0438|eller)\b", "or"),
-    Phrase((" o ",), re.compile(r"(?<=\w) o (?=[A-Z])"), " or "),
+    Phrase(cues("", " o "), re.compile(r"(?<=\w) o (?=[A-Z])"), " or "),
     _phrase(
         "vielleicht peut-\u00eatre quiz\u00e1 tal forse talvez misschien",
         r"\b(?:vielleicht|peut-\u00eatre|quiz\u00e1s?|tal vez|forse|talvez|misschien)\b",
@@ -53,15 +55,15 @@ _CAPITALS = rf"{_CAPITAL}(?: {_CAPITAL}){{0,2}}"
 _LISTED = re.compile(rf"(?:\b[Oo]ne of|[a-z][^\Ws]s): ?{_CAPITALS}(?:, {_CAPITALS}){{1,9}}(?=\W*$)")  # cities: X, Y, Z
 _COMMAS = re.compile(r",? and |, ")
 SERIES = Phrase(  # X, Y and Z
-    (" and ",),
+    cues("", " and "),
     re.compile(rf"\b{_CAPITALS}(?:, {_CAPITALS}){{1,9}},? and {_CAPITALS}"),
     lambda found: _COMMAS.sub(" or ", found[0]),
 )
 LISTS = (
     *_FOREIGN,
     _phrase("or", r"\b(\d{4}-\d\d-)(\d\d) or (?=\d\d\b(?!-))", r"\1\2 or \1"),
-    Phrase((":",), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
-    Phrase((), BULLET, ""),
+    Phrase(cues(":"), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
+    Phrase(frozenset(), BULLET, ""),
     _phrase("(", r"\s*\([^()\n]{1,20}\)(?=,?\s+or\b)", ""),  # X (50 %) or Y
     # signs that relate numbers to each other: what stands on both sides is no list
     _phrase("", "[=*\u00d7\u00f7\u2192:()]", " is "),
@@ -98,7 +100,7 @@ REJECTIONS = (
     _phrase(" ".join(_CROSSES), rf"^[ \t>*-]{{0,8}}[{_CROSSES}]", "not ", re.MULTILINE),
     _phrase(" ".join(_CROSSES), f"[{_CROSSES}]", " is wrong"),
     _phrase("wrong incorrect false no) no]", r"[(\[](?:wrong|incorrect|false|no)[)\]]", " is wrong"),
-    Phrase(("ni ",), re.compile(r"\b[Nn]i (?=[A-Z][a-z])"), "not "),  # Ni X ni Y
+    Phrase(cues("", "ni "), re.compile(r"\b[Nn]i (?=[A-Z][a-z])"), "not "),  # Ni X ni Y
     _phrase("=", r"={1,3} ?(?:false|wrong|incorrect)\b", " is wrong"),
 )
 
@@ -126,7 +128,12 @@ RETRACTIONS = (
         "; actually ",
     ),
     _phrase("whether if", r"\b(?:whether|if) (?:it|that|this)(?:'s| is| was| were)\b", "formerly"),
-    Phrase((), re.compile(rf"\b(?:(?:{_RELATIONS})s? (?:of|to)|near|outside|close to) (?=[A-Z])"), "not "),
+    _phrase(
+        f"near outside close {' '.join(_RELATIONS.split('|'))}",
+        rf"\b(?:(?:{_RELATIONS})s? (?:of|to)|near|outside|close to) (?=[A-Z])",
+        "not ",
+        0,
+    ),
     _phrase("was", r"\bwas (?:going|supposed|meant) to be\b", "not"),
     _phrase("replac supersed succeed follow", r"\b(?:replaced|superseded|succeeded) (?:by|with)\b", "; actually "),
     _phrase(
@@ -135,7 +142,7 @@ RETRACTIONS = (
         r"|t(?:ook|akes?|aking|aken) over from)\b(?! in\b)",
         "formerly",
     ),
-    Phrase(("'s ",), re.compile(rf"\b((?:[A-Z][\w.-]* ?){{1,3}})'s (?:{_RELATIONS})\b"), r"formerly \1; "),
+    Phrase(cues("", "'s "), re.compile(rf"\b((?:[A-Z][\w.-]* ?){{1,3}})'s (?:{_RELATIONS})\b"), r"formerly \1; "),
     _phrase(  # None of X, Y, Z
         "none neither",
         rf"\b(?:none of|neither):? ({_ITEM}(?:,? (?:and|or|nor) {_ITEM}|, {_ITEM}){{1,8}})(?=\s*(?:[.;!\n]|$))",
