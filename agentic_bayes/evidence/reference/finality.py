@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.answer_text import Token
-from agentic_bayes.evidence.reference.cues import cues, cues_in
 from agentic_bayes.evidence.reference.hedging import SHORT, Reading, names
+from agentic_bayes.evidence.reference.phrases import words_and_signs
 from agentic_bayes.evidence.reference.vocabulary import COPULAS, INTERJECTIONS, LEADS, STOP_WORDS
 
 _ATTEMPT = "(?:guess|answer|draft|version|attempt|thought|choice|idea|option|estimate|reply)"
@@ -64,33 +64,38 @@ _UNSURE = re.compile(
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
 )
-_UNSURE_CUES = cues("sure certain positive clear know idea clue guess decided announced", " say ", " tell ")
+_UNSURE_CUES = frozenset("sure positive knows idea clue say tell guess".split()) | {
+    before + word
+    for before in ("", "un", "not", "t")
+    for word in "certain clear know known decided announced sure".split()
+}
+_SAYS = [
+    verb + end
+    for verb in "think say said expect assume guess pick believe answer name suggest claim".split()
+    for end in ("", "s", "es", "ed")
+]
 # Without one of them in a piece, and without a head, an answer asserts what it says; lower case is searched faster.
 _MARKS = tuple(
-    (cue, re.compile(mark.pattern, mark.flags & ~re.IGNORECASE))
-    for mark, cue in (
+    (frozenset(cues.split()), re.compile(mark.pattern, mark.flags & ~re.IGNORECASE))
+    for cues, mark in (
         (
+            "initially originally previously formerly earlier first used draft answer version attempt thought choice idea"
+            " option estimate reply runner frontrunner favourite favorite considered discussed mentioned rejected dropped"
+            " proposed shortlisted candidate closed full unavailable sold asked wrote told promised quoted expected assumed"
+            f" hoped insist insists before was old previous {' '.join(_SAYS)}",
             _EARLIER,
-            cues(
-                "initial original previous formerly earlier first used draft guess answer version attempt thought choice idea"
-                " option estimate reply runner favo considered discussed mentioned rejected dropped proposed shortlisted"
-                " candidate closed full unavailable sold asked wrote told promised quoted expect assume hoped insist before"
-                " think say said pick believe name suggest claim",
-                " was ",
-                " old ",
-            ),
         ),
-        (_DEPARTED, cues("left resigned retired stepped withdrew dropped lost died moved")),
-        (_FINAL, cues("final correct eventually answer", " end")),
-        (_FIRST, cues("first")),
-        (_WRONGLY, cues("wrongly mistakenly erroneously falsely")),
-        (_THOUGH, cues("though")),
-        (_WHICH_ONE, cues("which")),
-        (_CHOOSE, cues("please")),
-        (_NOW, cues("now today currently these present moment", " so ", " then ", " later ")),
+        ("left resigned retired stepped withdrew dropped lost died moved", _DEPARTED),
+        ("first", _FIRST),
+        ("wrongly mistakenly erroneously falsely", _WRONGLY),
+        ("though although", _THOUGH),
+        ("which", _WHICH_ONE),
+        ("please", _CHOOSE),
+        ("now today currently nowadays these present moment so then later", _NOW),
     )
 )
-_DEPENDING = cues("depend otherw")
+_FINAL_CUES = ("final", "correct", "in the end", "eventually", "answer")
+_FINAL_LOWER = re.compile(_FINAL.pattern)
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
 _SAID_BEFORE = "The answer names the reference only as what it was, or what was said before; it says: {}."
 
@@ -107,7 +112,9 @@ class _Part(NamedTuple):
 
 def unsure(answer: str) -> bool:
     """Whether an answer says that it does not know, without a "but"."""
-    return not _UNSURE_CUES.isdisjoint(cues_in(answer)) and bool(_UNSURE.search(answer.replace("\u2019", "'").lower()))
+    return not _UNSURE_CUES.isdisjoint(words_and_signs(answer)) and bool(
+        _UNSURE.search(answer.replace("\u2019", "'").lower())
+    )
 
 
 def set_aside(
@@ -123,8 +130,9 @@ def set_aside(
     `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's
     names if the reference is one.
     """
-    depends = not _DEPENDING.isdisjoint(cues_in(answer)) and bool(_DEPENDS.search(answer))
-    if not (depends or _is_marked(answer, reading)) or _EARLIER.search(reference):
+    lower = answer.lower()
+    depends = ("depend" in lower or "otherw" in lower) and bool(_DEPENDS.search(answer))
+    if not (depends or _is_marked(answer, lower, reading)) or _EARLIER.search(reference):
         return ""
     plain = not named and len(reading(reference)) == len(wanted) and all(token.kind == "word" for token in wanted)
     parts = list(_parts(_pieces(answer), wanted, known, reading, named, plain=plain))
@@ -193,11 +201,12 @@ def _pieces(answer: str) -> Iterator[tuple[str, str]]:
             yield text, sign[0].strip() if sign else ""
 
 
-def _is_marked(answer: str, reading: Reading) -> bool:
+def _is_marked(answer: str, lower: str, reading: Reading) -> bool:
     """Whether an answer may assert something else than it names: the reading of its pieces is only worth it then."""
-    found = cues_in(answer)
-    marks = [mark for cue, mark in _MARKS if not cue.isdisjoint(found)]
-    if marks and any(mark.search(lower) for lower in (text.lower() for text, _ in _pieces(answer)) for mark in marks):
+    found = words_and_signs(answer)
+    marks = [mark for cues, mark in _MARKS if not cues.isdisjoint(found)]
+    marks += [_FINAL_LOWER] if any(cue in lower for cue in _FINAL_CUES) else []
+    if marks and any(mark.search(piece) for piece in (text.lower() for text, _ in _pieces(answer)) for mark in marks):
         return True
     text, end = next(_pieces(answer))
     return end.startswith(_ENDS_HEAD) and text.count(" ") < 3 * SHORT and len(reading(text)) <= SHORT
