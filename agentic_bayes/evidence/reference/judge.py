@@ -342,7 +342,7 @@ def _by_containment(expected: Sequence[Token], answered: Sequence[Token]) -> Sco
 
 
 def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score | None:
-    index = index_of(answered)
+    index = index_of(answered, expected)
     affirmed: list[str] = []
     denied: list[str] = []
     for token in expected:
@@ -358,7 +358,7 @@ def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score 
 
 
 def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    in_query, in_answer = index_of(asked), index_of(with_parts(answered))
+    in_query = index_of(asked)
     required = {
         (token.key, token.units): token
         for token in expected
@@ -366,6 +366,7 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
     }
     if not required:
         return None
+    in_answer = index_of(with_parts(answered))
     # what the answer both denies and says, it says in what it does not deny (42 miles, not 42 km)
     said = {key: {other for other in others if not other.negated} or others for key, others in in_answer.items()}
     missing = [token for token in required.values() if not _given(token, said)]
@@ -402,7 +403,7 @@ def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Seque
     wanted = _left_to_say(expected, asked, numbers=False) or _left_to_say(expected, (), numbers=True) or list(expected)
     searched = content(answered) if wanted != list(expected) else answered
     words = shared(wanted, searched)
-    index = index_of(searched)
+    index = index_of(searched, wanted)
     lost = [str(token) for token in wanted if not found_in(token, index.get(token.key, ()))]
     missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
     kinds: list[FailureKind] = ["missing fact"] if lost else []
@@ -411,10 +412,11 @@ def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Seque
 
 def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
     """The reference's content that is not in the query."""
-    known = index_of(content(asked))
+    mine = content(expected)
+    known = index_of(content(asked), mine)
     return [
         token
-        for token in content(expected)
+        for token in mine
         if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
     ]
 
