@@ -81,11 +81,13 @@ _NEGATING = vocabulary.NEGATIONS | vocabulary.NEGATING_CHARACTERS
 _REACH = 5
 _LONGEST_NUMBER = 24  # words
 _LONGEST_REMEMBERED = 5_000  # characters
+_SHORTEST_DATE = 8  # characters
 _LONGEST_CHUNK = 40  # characters of one that is remembered
 _NAME_SIGNS = frozenset({"+", "-", "#"})
 _MORE_THAN_WORDS = (vocabulary.NUMERALS - {"and"}) | set(vocabulary.UNIT_PREFIXES) | {"minus", "negative", "cannot"}
 # next to anything else, and to a number, a number means what it means alone
-_BEFORE_NUMBERS = {".", "-", "minus", "negative", *vocabulary.CURRENCY_SYMBOLS, *vocabulary.UNIT_PREFIXES}
+_WORD_SIGNS = frozenset({"minus", "negative"})
+_BEFORE_NUMBERS = {".", "-", *_WORD_SIGNS, *vocabulary.CURRENCY_SYMBOLS, *vocabulary.UNIT_PREFIXES}
 _DEGREES = frozenset({"°", "degree", "degrees", "deg", "度"})
 _AFTER_NUMBERS = {*UNITS, *vocabulary.POWERS_OF_TEN, *_DEGREES, *_NAME_SIGNS, "per", "us", "u.s"}
 
@@ -131,7 +133,8 @@ def normalise(text: str) -> str:
     text = with_initials(text)
     if text.isascii():
         text = text.replace("`", "'").lower()
-        return with_figures(_SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text)
+        text = _US_DOLLAR.sub("usd ", text) if "us$" in text or "us $" in text else text
+        return with_figures(_SCHEME.sub("", text) if "http" in text else text)
     text = _VULGAR.sub(" ", _RAISED.sub("^", _INVISIBLE.sub("", text)))
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _with_plain_signs(text)).casefold())
     text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", _with_plain_signs(text)))
@@ -218,10 +221,11 @@ class _Tokenizer:
         currency, sign = self._before(place)
         if (prefix := body[:3]) in vocabulary.UNIT_PREFIXES and body[3:4].isdigit():
             body, currency = body[3:], currency or UNITS[prefix]
-        if date := read_date(body):
-            return [Token("code", date)]
-        if (stamp := _TIMESTAMP.fullmatch(body)) and (date := read_date(stamp[1])):
-            return [Token("code", date), Token("code", stamp[2] + (stamp[3] or ""))]
+        if len(body) >= _SHORTEST_DATE:
+            if date := read_date(body):
+                return [Token("code", date)]
+            if (stamp := _TIMESTAMP.fullmatch(body)) and (date := read_date(stamp[1])):
+                return [Token("code", date), Token("code", stamp[2] + (stamp[3] or ""))]
         body = self._with_fraction(self._with_space_groups(body))
         if release := _RELEASE.fullmatch(body):
             body = release[1]
@@ -368,6 +372,8 @@ class _Tokenizer:
 
     def _belongs_to_next(self, word: str) -> bool:
         """Whether the lexeme just read is the currency or the sign of the number that follows (USD 36, minus 5)."""
+        if word not in vocabulary.UNIT_PREFIXES and word not in _WORD_SIGNS:
+            return False
         number = self._peek(1) if self._peek() in vocabulary.CURRENCY_SYMBOLS else self._peek()
         if self._is_word_sign(self.at - 1) and number.partition("-")[0] in vocabulary.NUMERALS - {"and", "one"}:
             return True
@@ -395,7 +401,7 @@ class _Tokenizer:
 
     def _is_word_sign(self, place: int) -> bool:
         """Whether this is "minus" or "negative" without a number before it ("5 minus 3")."""
-        if self.lexemes[place] not in ("minus", "negative"):
+        if self.lexemes[place] not in _WORD_SIGNS:
             return False
         return place == 0 or not self.lexemes[place - 1][0].isdigit()
 

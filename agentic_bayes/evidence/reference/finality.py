@@ -94,6 +94,9 @@ _MARKS = tuple(
         ("now today currently nowadays these present moment so then later", _NOW),
     )
 )
+# marks only if a piece begins with them: after another word, none does
+_BEGINNINGS = frozenset({"was", "old", "previous", "so", "then", "later"})
+_BEGINS = re.compile(rf"[lopstw](?<!\w.)(?<!\w .)(?<=(?=(?:{'|'.join(_BEGINNINGS)})\b).)")
 _FINAL_CUES = ("final", "correct", "in the end", "eventually", "answer")
 _FINAL_LOWER = re.compile(_FINAL.pattern)
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
@@ -204,6 +207,7 @@ def _pieces(answer: str) -> Iterator[tuple[str, str]]:
 def _is_marked(answer: str, lower: str, reading: Reading) -> bool:
     """Whether an answer may assert something else than it names: the reading of its pieces is only worth it then."""
     found = words_and_signs(answer)
+    found = found if _BEGINS.search(lower) else found - _BEGINNINGS
     marks = [mark for cues, mark in _MARKS if not cues.isdisjoint(found)]
     marks += [_FINAL_LOWER] if any(cue in lower for cue in _FINAL_CUES) else []
     if marks and any(mark.search(piece) for piece in (text.lower() for text, _ in _pieces(answer)) for mark in marks):

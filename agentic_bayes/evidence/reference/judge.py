@@ -75,6 +75,7 @@ _CHOICE = re.compile(r"^\W*(?:the )?(?:option|answer|choice) (?=\(?[A-Z]\)?\W*$)
 # where versions are meant, 2.10 is not 2.1
 _VERSIONED = re.compile(r"\b(?:versions?|releases?|v\d+\.\d+)\b", re.IGNORECASE)
 _A_VERSION = re.compile(r"\b(?:version|release|v) ?\d+\.\d", re.IGNORECASE)
+_DECIMAL = re.compile(r"\d\.\d")  # quick to look for
 _VERSION = re.compile(r"(?<![\w.,$€£])[vV]?(?=\d+\.\d+\b)(?!\d+\.\d+[.,]\d)", re.ASCII)
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
@@ -158,7 +159,9 @@ class ReferenceJudge:
             return Score(1.0, "The answer is the reference.")
         answer = with_initials(answer if "{" in reference else given_in_json(answer))
         reference = with_initials(_CHOICE.sub("", reference))
-        if any(map(_VERSIONED.search, (reference, turn.query))) or _A_VERSION.search(answer):
+        if any(map(_VERSIONED.search, (reference, turn.query))) or (
+            _DECIMAL.search(answer) and _A_VERSION.search(answer)
+        ):
             reference, answer = (_VERSION.sub(_NAME, text) for text in (reference, answer))
         if len(reference) <= _LONGEST_NAME and _LETTERS.search(reference):
             letters = set(_LETTERS.findall(answer))
@@ -267,12 +270,14 @@ def _by_commitment(
     required = _left_to_say(expected, asked, numbers=True)
     wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
     sought = {token.key for token in wanted}
-    if sought.isdisjoint(token.key for token in read):
+    texts = {token.text for token in wanted}
+    mentions = [token for token in read if token.text in texts and token.key in sought]
+    if not mentions:
         return None
-    if has_date(expected) and all(token.negated for token in read if token.key in sought):
+    if has_date(expected) and all(token.negated for token in mentions):
         return _lost("The answer negates the date of the reference.", "contradiction")
-    named = names(answer) if names(reference).issuperset(token.text for token in wanted) else frozenset()
-    named = named if named.issuperset(token.text for token in wanted) else frozenset()
+    named = names(answer) if names(reference).issuperset(texts) else frozenset()
+    named = named if named.issuperset(texts) else frozenset()
     if offered := alternatives(expected, wanted, answer, read, reading, named):
         return _lost(f"The answer leaves a choice between alternatives: {_listed(offered)}.", "no clear answer")
     if taken := taken_back(expected, wanted, answer, read, asked, reading, named):

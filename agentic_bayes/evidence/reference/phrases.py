@@ -10,7 +10,9 @@ from typing import NamedTuple
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, TENS
 
 Rewriting = str | Callable[[re.Match[str]], str]
-_WORD_OR_SIGN = re.compile(r"[^\W\d_]+|[^\w\s]")
+_WORD = re.compile(r"[^\W\d_]+")
+_SIGNS = "/|?&=:(+<>'\u2264\u2265$\u20ac\u00a3\u2192\u27f6\u21d2-\u2013\u2717\u2718\u274c\u2716"
+_NO_LETTERS = str.maketrans({chr(i): " " for i in range(128) if not chr(i).isalpha()})
 
 
 class Phrase(NamedTuple):
@@ -35,11 +37,14 @@ def reworded(text: str, phrases: Sequence[Phrase]) -> str:
 
 @lru_cache(maxsize=8)  # an answer is asked several times
 def words_and_signs(text: str) -> frozenset[str]:
-    """The words of a text, in lower case, and its signs."""
-    return frozenset(_WORD_OR_SIGN.findall(text.lower()))
+    """The words of a text, in lower case, and those of its signs that can be a cue."""
+    lower = text.lower()
+    words = lower.translate(_NO_LETTERS).split() if lower.isascii() else _WORD.findall(lower)
+    return frozenset(words).union([sign for sign in _SIGNS if sign in lower])
 
 
 def _phrase(cues: str, pattern: str, plain: Rewriting, flags: int = re.IGNORECASE) -> Phrase:
+    assert all(cue.isalpha() or cue in _SIGNS for cue in cues.split()), cues
     return Phrase(frozenset(cues.split()), re.compile(pattern, flags), plain)
 
 

@@ -63,8 +63,12 @@ class Terms(NamedTuple):
 def in_terms_of(reference: str, query: str, answered: Sequence[Token]) -> Terms:
     """How to read answers to this query like the reference."""
     expected = tokens(reference)
-    if len(expected) == 1 and has_date(with_dates(answered)):
-        expected = with_short_dates(expected)
+    if (
+        len(expected) == 1
+        and (short := with_short_dates(expected)) != list(expected)
+        and has_date(with_dates(answered))
+    ):
+        expected = short
     if len(expected) == 1 and expected[0].text in _SPELLED and expected[0].key not in {one.key for one in answered}:
         numeral = expected[0]._replace(kind="number", text=_SPELLED[expected[0].text])
         expected = [numeral] if numeral.key in {one.key for one in answered} else expected
