@@ -80,7 +80,7 @@ _CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟\n')
 _NEGATING = vocabulary.NEGATIONS | vocabulary.NEGATING_CHARACTERS
 _REACH = 5
 _LONGEST_NUMBER = 24  # words
-_LONGEST_REMEMBERED = 5_000  # characters
+LONGEST_REMEMBERED = 5_000  # characters
 _SHORTEST_DATE = 8  # characters
 _LONGEST_CHUNK = 40  # characters of one that is remembered
 _NAME_SIGNS = frozenset({"+", "-", "#"})
@@ -157,7 +157,7 @@ def with_initials(text: str) -> str:
 
 def tokens(text: str) -> Sequence[Token]:
     """The tokens of a text (normalised or not), in order."""
-    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
+    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _read(text)
 
 
 def _read(text: str) -> Sequence[Token]:

@@ -33,7 +33,7 @@ from agentic_bayes.evidence.reference.hedging import (
 )
 from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
 from agentic_bayes.evidence.reference.phrases import REJECTIONS, reworded
-from agentic_bayes.evidence.reference.readings import Terms, given_in_json, in_terms_of
+from agentic_bayes.evidence.reference.readings import Terms, given_in_json, in_terms_of, left_to_say
 from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
     CLAIMS,
@@ -174,19 +174,18 @@ class ReferenceJudge:
         read = tokens(answer)
         terms = in_terms_of(reference, turn.query, read)
         read = terms.applied(read)
-        expected, answered = with_months(terms.expected), with_months(read)
+        expected, asked, answered = terms.expected, terms.asked, with_months(read)
         if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
         if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
             return Score(1.0, "The answer says the same as the reference.")
-        asked = with_months(tokens(turn.query))
         if not any(token.text in DENIALS for token in (*expected, *asked)):
             if _opening(expected) is None and (plain := reworded(answer, REJECTIONS)) != answer:
                 answered = with_months(terms.read(plain))
             answered = with_denials(answered)
         score = (
             _by_polarity(expected, answered, asked, answer)
-            or _by_commitment(expected, reference, answer, read, asked, terms)
+            or _by_commitment(terms, reference, answer, read)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
             or _by_numbers(expected, answered, asked)
@@ -261,20 +260,17 @@ def _by_polarity(
     return _lost(f"The reference says {word}, the answer implies the opposite.", "contradiction")
 
 
-def _by_commitment(
-    expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token], terms: Terms
-) -> Score | None:
-    reading = terms.read
-    if has_date(expected := with_dates(expected)):
+def _by_commitment(terms: Terms, reference: str, answer: str, read: Sequence[Token]) -> Score | None:
+    expected, wanted, asked, reading = terms.dated, terms.wanted, terms.asked, terms.read
+    dated = has_date(expected)
+    if dated:
         reading, read = terms.read_with_dates, with_dates(read)
-    required = _left_to_say(expected, asked, numbers=True)
-    wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
     sought = {token.key for token in wanted}
     texts = {token.text for token in wanted}
     mentions = [token for token in read if token.text in texts and token.key in sought]
     if not mentions:
         return None
-    if has_date(expected) and all(token.negated for token in mentions):
+    if dated and all(token.negated for token in mentions):
         return _lost("The answer negates the date of the reference.", "contradiction")
     named = names(answer) if names(reference).issuperset(texts) else frozenset()
     named = named if named.issuperset(texts) else frozenset()
@@ -387,7 +383,7 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
             reason = f"Expected {_listed(map(str, missing))}; the answer says {said_instead}."
             return flawed(_INCOMPLETE * share, reason, "wrong number")
         return flawed(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}.", "missing fact")
-    others = _left_to_say(expected, asked, numbers=False)
+    others = left_to_say(expected, asked, numbers=False)
     words = shared(others, content(answered))
     also = f", and {words:.0%} of its key words" if others else ""
     kinds: list[FailureKind] = ["missing fact"] if words < 1 else []
@@ -405,7 +401,7 @@ def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
 
 
 def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score:
-    wanted = _left_to_say(expected, asked, numbers=False) or _left_to_say(expected, (), numbers=True) or list(expected)
+    wanted = left_to_say(expected, asked, numbers=False) or left_to_say(expected, (), numbers=True) or list(expected)
     searched = content(answered) if wanted != list(expected) else answered
     words = shared(wanted, searched)
     index = index_of(searched, wanted)
@@ -413,17 +409,6 @@ def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Seque
     missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
     kinds: list[FailureKind] = ["missing fact"] if lost else []
     return flawed(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.", *kinds)
-
-
-def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
-    """The reference's content that is not in the query."""
-    mine = content(expected)
-    known = index_of(content(asked), mine)
-    return [
-        token
-        for token in mine
-        if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
-    ]
 
 
 def _listed(names: Iterable[str]) -> str:
