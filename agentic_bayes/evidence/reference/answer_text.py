@@ -33,20 +33,22 @@ _MARKS = (
     "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b57"
     "\u0b82-\u0bcd\u0c00-\u0c56\u0c81-\u0cd6\u0d00-\u0d57\u0dca-\u0df3\u0f71-\u0f84\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
+_FIRST_SPACELESS = "\u0e00"
 _SPACELESS_SIGN = re.compile(f"[{SPACELESS}]")
 _LETTER = rf"(?:[^\W_{SPACELESS}]|[{_MARKS}])"
 # A chunk holds together what may be one number, date or code.
 _JOINER = r"(?:[-_]|(?<=\d)[.,:/'](?=\d)|(?<=[^\W\d_])[./'](?=[^\W\d_]))"
-_LEXEME = re.compile(
-    rf"(?P<chunk>{_LETTER}+(?:{_JOINER}{_LETTER}+)*)|(?P<spaceless>[{SPACELESS}])|(?P<mark>\S)|(?P<line>\n)"
-)
+_CHUNK = re.compile(_LETTER)
+_LEXEME = re.compile(rf"([^\S\n]*+)({_LETTER}+(?:{_JOINER}{_LETTER}+)*|\S|\n)")  # after the gap before it
 # the same for texts without other letters, several times as fast
-_ASCII_LEXEME = re.compile(rf"(?P<chunk>[a-z0-9]+(?:{_JOINER}[a-z0-9]+)*)|(?P<mark>\S)|(?P<line>\n)", re.ASCII)
-_LOOKALIKES = str.maketrans(
+_ASCII_LEXEME = re.compile(rf"([^\S\n]*+)([a-z0-9]+(?:{_JOINER}[a-z0-9]+)*|\S|\n)", re.ASCII)
+_LOOKALIKES = (
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
     | dict.fromkeys("\u2018\u2019\u201b\u02bc\uff07`\u00b4", "'")
     | {"\u2044": "/", "\u2014": " ; ", "\u00ba": "\u00b0", "\u02da": "\u00b0", "\u066b": ".", "\u066c": ","}
 )
+_LOOKALIKE = re.compile(f"[{''.join(_LOOKALIKES)}]")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 # NFKC alone would turn 10² into 102, and 2½ into 21/2.
 _RAISED = re.compile("(?<=\\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u207b])")
 _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
@@ -74,12 +76,20 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|er)", re.ASCII)
 _RELEASE = re.compile(r"v(\d+(?:\.\d+)+)", re.ASCII)
 _THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
 
-_CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟')
+_CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟\n')
+_NEGATING = vocabulary.NEGATIONS | vocabulary.NEGATING_CHARACTERS
 _REACH = 5
 _LONGEST_NUMBER = 24  # words
-_LONGEST_REMEMBERED = 5_000  # characters
-_NAME_SIGNS = (["+"], ["-"], ["#"])
+LONGEST_REMEMBERED = 5_000  # characters
+_SHORTEST_DATE = 8  # characters
+_LONGEST_CHUNK = 40  # characters of one that is remembered
+_NAME_SIGNS = frozenset({"+", "-", "#"})
 _MORE_THAN_WORDS = (vocabulary.NUMERALS - {"and"}) | set(vocabulary.UNIT_PREFIXES) | {"minus", "negative", "cannot"}
+# next to anything else, and to a number, a number means what it means alone
+_WORD_SIGNS = frozenset({"minus", "negative"})
+_BEFORE_NUMBERS = {".", "-", *_WORD_SIGNS, *vocabulary.CURRENCY_SYMBOLS, *vocabulary.UNIT_PREFIXES}
+_DEGREES = frozenset({"°", "degree", "degrees", "deg", "度"})
+_AFTER_NUMBERS = {*UNITS, *vocabulary.POWERS_OF_TEN, *_DEGREES, *_NAME_SIGNS, "per", "us", "u.s"}
 
 
 class Token(NamedTuple):
@@ -123,14 +133,19 @@ def normalise(text: str) -> str:
     text = with_initials(text)
     if text.isascii():
         text = text.replace("`", "'").lower()
-        return with_figures(_SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text)
+        text = _US_DOLLAR.sub("usd ", text) if "us$" in text or "us $" in text else text
+        return with_figures(_SCHEME.sub("", text) if "http" in text else text)
     text = _VULGAR.sub(" ", _RAISED.sub("^", _INVISIBLE.sub("", text)))
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_LOOKALIKES)).casefold())
-    text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES)))
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _with_plain_signs(text)).casefold())
+    text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", _with_plain_signs(text)))
     if not text.isascii():
-        text = re.sub(r"\d", lambda digit: str(unicodedata.decimal(digit[0])), text)
+        text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
         text = _CJK_DATE.sub(r" \1-\2-\3 ", text)
     return with_figures(text)
+
+
+def _with_plain_signs(text: str) -> str:
+    return _LOOKALIKE.sub(lambda sign: _LOOKALIKES[sign[0]], text)
 
 
 def with_initials(text: str) -> str:
@@ -142,7 +157,7 @@ def with_initials(text: str) -> str:
 
 def tokens(text: str) -> Sequence[Token]:
     """The tokens of a text (normalised or not), in order."""
-    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
+    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _read(text)
 
 
 def _read(text: str) -> Sequence[Token]:
@@ -159,35 +174,40 @@ class _Tokenizer:
     """Turns lexemes from left to right into tokens (negations are marked afterwards)."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
         pattern = _ASCII_LEXEME if text.isascii() else _LEXEME
-        self.places = list(pattern.finditer(text))
-        self.lexemes = [place[0] for place in self.places]
+        found = pattern.findall(text.rstrip())
+        self.size = len(found)
+        self.gaps = [*[gap for gap, _ in found], ""]  # before each lexeme; one more is empty
+        self.lexemes = [*[lexeme for _, lexeme in found], ""]
         self.at = 0
 
     def read(self) -> list[Token]:
         out: list[Token] = []
-        opens = True
-        while self.at < len(self.lexemes):
-            lexeme, at = self.lexemes[self.at], self.at
+        lexemes, opens, before = self.lexemes, True, ""
+        while self.at < self.size:
+            lexeme, after = lexemes[self.at], lexemes[self.at + 1]
+            before = lexemes[self.at - 1] if self.at else ""
             self.at += 1
             plain = _plain_word(lexeme)
-            if plain and self.lexemes[self.at : self.at + 1] not in _NAME_SIGNS:
+            if plain and after not in _NAME_SIGNS:
                 out.append(plain[opens])
                 opens = False
                 continue
-            read: list[Token] = []
-            kind = self.places[at].lastgroup
-            if kind == "chunk":
-                read = [] if self._belongs_to_next(lexeme) else self._chunk(lexeme)
-            elif kind == "spaceless":
-                read = [Token("character", lexeme)]
-            elif kind == "line" or lexeme in _CLAUSE_ENDS:
+            if lexeme in _CLAUSE_ENDS:
                 opens = True
-            elif self._is_symbol(at):
-                read = [Token("symbol", lexeme)]
+                continue
+            read: Sequence[Token] | None = ()
+            if plain is None and lexeme >= _FIRST_SPACELESS and _SPACELESS_SIGN.match(lexeme):
+                read = (Token("character", lexeme),)
+            elif lexeme[0].isalnum() or _CHUNK.match(lexeme):
+                alone = before not in _BEFORE_NUMBERS and after not in _AFTER_NUMBERS and not after[:1].isdigit()
+                read = _alone(lexeme) if alone and len(lexeme) <= _LONGEST_CHUNK else None
+                if read is None:
+                    read = () if self._belongs_to_next(lexeme) else self._chunk(lexeme)
+            elif self._is_symbol(self.at - 1):
+                read = (Token("symbol", lexeme),)
             if read and opens:
-                read[0] = read[0]._replace(opens=True)
+                read = (read[0]._replace(opens=True), *read[1:])
                 opens = False
             out += read
         return out
@@ -199,13 +219,13 @@ class _Tokenizer:
         if self._after_bare_point(place) and body.isdigit():
             place, body = place - 1, f"0.{body}"
         currency, sign = self._before(place)
-        for prefix in vocabulary.UNIT_PREFIXES:
-            if body.startswith(prefix) and body[len(prefix) :][:1].isdigit():
-                body, currency = body[len(prefix) :], currency or UNITS[prefix]
-        if date := read_date(body):
-            return [Token("code", date)]
-        if (stamp := _TIMESTAMP.fullmatch(body)) and (date := read_date(stamp[1])):
-            return [Token("code", date), Token("code", stamp[2] + (stamp[3] or ""))]
+        if (prefix := body[:3]) in vocabulary.UNIT_PREFIXES and body[3:4].isdigit():
+            body, currency = body[3:], currency or UNITS[prefix]
+        if len(body) >= _SHORTEST_DATE:
+            if date := read_date(body):
+                return [Token("code", date)]
+            if (stamp := _TIMESTAMP.fullmatch(body)) and (date := read_date(stamp[1])):
+                return [Token("code", date), Token("code", stamp[2] + (stamp[3] or ""))]
         body = self._with_fraction(self._with_space_groups(body))
         if release := _RELEASE.fullmatch(body):
             body = release[1]
@@ -288,10 +308,9 @@ class _Tokenizer:
     def _name_with_sign(self, chunk: str) -> str:
         """A letter with the sign that ends its name (A-, C#), or a name with ++; otherwise an empty text."""
         name, place = chunk, self.at
-        while place < len(self.lexemes) and not self._gap(place) and self.lexemes[place] in ("+", "-", "#"):
+        while not self.gaps[place] and self.lexemes[place] in ("+", "-", "#"):
             name, place = name + self.lexemes[place], place + 1
-        end = self.places[place - 1].end()
-        if name == chunk or self.text[end : end + 1].isalnum() or (len(chunk) > 1 and name != f"{chunk}++"):
+        if name == chunk or self._char_after(place - 1).isalnum() or (len(chunk) > 1 and name != f"{chunk}++"):
             return ""
         self.at = place
         return name
@@ -300,7 +319,7 @@ class _Tokenizer:
         """Whether the lexeme at this place is the fraction of a number like .5"""
         if place == 0 or self.lexemes[place - 1] != ".":
             return False
-        return not self._gap(place) and not self._char_before(place - 1).isalnum()
+        return not self.gaps[place] and not self._char_before(place - 1).isalnum()
 
     def _measured(self, number: str, sign: str, units: Meanings, power: int = 0) -> Token:
         """The number with the unit and the power of ten that follow it."""
@@ -314,7 +333,7 @@ class _Tokenizer:
     def _unit_after(self) -> Meanings:
         """Read the unit that comes next, if there is one."""
         word = self._peek()
-        if word in ("°", "degree", "degrees", "deg", "度"):
+        if word in _DEGREES:
             self.at += 1
             scale = vocabulary.DEGREE_SCALES.get(self._peek(), frozenset())
             self.at += bool(scale)
@@ -337,25 +356,24 @@ class _Tokenizer:
     def _peek(self, ahead: int = 0) -> str:
         """The lexeme that follows on the same line, at most one space away."""
         place = self.at + ahead
-        if not 0 < place < len(self.lexemes):
-            return ""
-        return self.lexemes[place] if self._gap(place) in ("", " ") else ""
-
-    def _gap(self, place: int) -> str:
-        """The text between the lexeme at this place and the one before it."""
-        return self.text[self.places[place - 1].end() : self.places[place].start()]
+        return self.lexemes[place] if place < self.size and self.gaps[place] in ("", " ") else ""
 
     def _char_before(self, place: int) -> str:
         """The character before the lexeme at this place, if there is one."""
-        start = self.places[place].start()
-        return self.text[max(start - 1, 0) : start]
+        return self.gaps[place][-1:] or (self.lexemes[place - 1][-1:] if place else "")
+
+    def _char_after(self, place: int) -> str:
+        """The character after the lexeme at this place, if there is one."""
+        return self.gaps[place + 1][:1] or self.lexemes[place + 1][:1]
 
     def _starts_number(self, ahead: int) -> bool:
         place = self.at + ahead
-        return place < len(self.lexemes) and not self._gap(place) and self.lexemes[place][0].isdigit()
+        return place < self.size and not self.gaps[place] and self.lexemes[place][0].isdigit()
 
     def _belongs_to_next(self, word: str) -> bool:
         """Whether the lexeme just read is the currency or the sign of the number that follows (USD 36, minus 5)."""
+        if word not in vocabulary.UNIT_PREFIXES and word not in _WORD_SIGNS:
+            return False
         number = self._peek(1) if self._peek() in vocabulary.CURRENCY_SYMBOLS else self._peek()
         if self._is_word_sign(self.at - 1) and number.partition("-")[0] in vocabulary.NUMERALS - {"and", "one"}:
             return True
@@ -368,7 +386,7 @@ class _Tokenizer:
         units: Meanings = frozenset()
         sign = ""
         for earlier in range(place - 1, max(place - 3, -1), -1):
-            lexeme, gap = self.lexemes[earlier], len(self._gap(earlier + 1))
+            lexeme, gap = self.lexemes[earlier], len(self.gaps[earlier + 1])
             if not units and gap <= 1 and (lexeme in vocabulary.CURRENCY_SYMBOLS or lexeme in vocabulary.UNIT_PREFIXES):
                 units = UNITS[lexeme]
             elif not sign and ((gap <= 1 and self._is_word_sign(earlier)) or (gap == 0 and self._is_minus(earlier))):
@@ -383,7 +401,7 @@ class _Tokenizer:
 
     def _is_word_sign(self, place: int) -> bool:
         """Whether this is "minus" or "negative" without a number before it ("5 minus 3")."""
-        if self.lexemes[place] not in ("minus", "negative"):
+        if self.lexemes[place] not in _WORD_SIGNS:
             return False
         return place == 0 or not self.lexemes[place - 1][0].isdigit()
 
@@ -392,7 +410,7 @@ class _Tokenizer:
         if not (body.isascii() and body.isdigit() and len(body) <= 3) or body[0] == "0":
             return body
         groups = [body]
-        while self.at < len(self.lexemes) and self._gap(self.at) == " ":
+        while self.gaps[self.at] == " ":
             lexeme = self.lexemes[self.at]
             if not _THREE_DIGITS.fullmatch(lexeme):
                 break
@@ -420,8 +438,17 @@ class _Tokenizer:
             if sign != "+" and self._starts_number(place + 1 - self.at):
                 return before not in ("-", "=", '"', "'")
             return before not in ("", "-", "=", "\n")
-        end = self.places[place].end()
-        return sign in ("-", "#") and before.isalnum() and not self.text[end : end + 1].isalnum()
+        return sign in ("-", "#") and before.isalnum() and not self._char_after(place).isalnum()
+
+
+@lru_cache(maxsize=4096)
+def _alone(chunk: str) -> Sequence[Token] | None:
+    """The tokens of a chunk next to nothing that could change them; None for words that are parts of numbers."""
+    if chunk in _MORE_THAN_WORDS or chunk.partition("-")[0] in vocabulary.NUMERALS:
+        return None
+    reader = _Tokenizer(chunk)
+    reader.at = 1
+    return tuple(reader._chunk(chunk))
 
 
 @lru_cache(maxsize=4096)
@@ -445,7 +472,8 @@ def stem(word: str) -> str:
 
 def _with_negations(text: list[Token]) -> list[Token]:
     """The tokens, with those directly negated within their clause marked."""
-    for i, token in enumerate(text):
+    for i in [i for i, token in enumerate(text) if token.text in _NEGATING]:
+        token = text[i]
         if token.text in vocabulary.NEGATIONS and token.kind == "word":
             links, linking = _REACH, vocabulary.LINKING_WORDS
         elif token.text in vocabulary.NEGATING_CHARACTERS and token.kind == "character":
@@ -485,15 +513,16 @@ def found_in(wanted: Token, text: Collection[Token]) -> bool:
 
 def shared(wanted: Iterable[Token], text: Iterable[Token]) -> float:
     """Share of the distinct wanted tokens that the text has, negated or not; 1 if none are wanted."""
-    index = index_of(text)
     distinct = {(token.key, token.units): token for token in wanted}.values()
+    index = index_of(text, distinct)
     hits = sum(found_in(token, index.get(token.key, ())) for token in distinct)
     return hits / len(distinct) if distinct else 1.0
 
 
-def index_of(text: Iterable[Token]) -> dict[tuple[str, str], set[Token]]:
-    """The tokens by kind and text; equal ones are kept once, so entries stay short."""
+def index_of(text: Iterable[Token], wanted: Iterable[Token] | None = None) -> dict[tuple[str, str], set[Token]]:
+    """The tokens (those with a text that is wanted) by kind and text; equal ones are kept once, so entries stay short."""
     index: dict[tuple[str, str], set[Token]] = {}
-    for token in text:
+    texts = None if wanted is None else {token.text for token in wanted}
+    for token in text if texts is None else [token for token in text if token.text in texts]:
         index.setdefault(token.key, set()).add(token._replace(opens=False) if token.opens else token)
     return index

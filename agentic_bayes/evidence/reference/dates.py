@@ -16,6 +16,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
 _JOINTS = frozenset({"or", "and", "to", "oder", "und", "ou", "et", "y", "bis", "of", "de"})
+_YEAR = 4  # digits
 _LONGEST_RUN = 12  # tokens of days and months before a year
 _HALVES = frozenset({"am", "pm"})
 
@@ -23,9 +24,9 @@ _HALVES = frozenset({"am", "pm"})
 def with_months(text: Sequence[Token]) -> list[Token]:
     """The tokens, with every month's name next to a day or year turned into a code."""
     out = list(text)
-    for i, token in enumerate(text):
-        if token.kind == "word" and (month := _MONTHS.get(token.text)) and _is_next_to_number(text, i):
-            out[i] = token._replace(kind="code", text=_NAMES[month])
+    for i in [i for i, token in enumerate(text) if token.text in _MONTHS and token.kind == "word"]:
+        if _is_next_to_number(text, i):
+            out[i] = text[i]._replace(kind="code", text=_NAMES[_MONTHS[text[i].text]])
     return out
 
 
@@ -50,7 +51,7 @@ def _is_whole(token: Token, low: int, high: int) -> bool:
         token.kind == "number"
         and not token.units
         and token.text.isdigit()
-        and len(token.text) <= 4
+        and len(token.text) <= _YEAR
         and low <= int(token.text) <= high
     )
 
@@ -97,8 +98,11 @@ def _times(token: Token) -> Iterator[Token]:
 
 def with_dates(text: Sequence[Token]) -> list[Token]:
     """The tokens, with every day, month and year in a row as one date; "March 14 or 15, 2026" has two."""
+    months = with_months(text)
+    if not any([len(token.text) == _YEAR and _is_whole(token, 1000, 2999) for token in months]):
+        return months
     out: list[Token] = []
-    for token in with_months(text):
+    for token in months:
         if _is_whole(token, 1000, 2999):
             start = len(out)
             while start > max(len(out) - _LONGEST_RUN, 0) and _is_part(out[start - 1]):

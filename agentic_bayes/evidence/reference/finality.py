@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.hedging import SHORT, Reading, names
+from agentic_bayes.evidence.reference.phrases import words_and_signs
 from agentic_bayes.evidence.reference.vocabulary import COPULAS, INTERJECTIONS, LEADS, STOP_WORDS
 
 _ATTEMPT = "(?:guess|answer|draft|version|attempt|thought|choice|idea|option|estimate|reply)"
@@ -41,9 +42,10 @@ _NOW = re.compile(
 )
 _ASIDE = r"(?:which|who|whose|although|though|while|whereas|tak(?:ing|en)|replacing|beating|after|before|instead|ahead)"
 _TIMES = "now|today|later|finally|currently|eventually|originally|previously|formerly"
+# every break begins with one of the first signs, which are fast to look for
 _BREAK = re.compile(
-    r"(?<!\b[A-Z])[.!?;\u2026]+[\"'*)\]]*(?=\s|$)|\n|\s?[()\[\]]|,?\s(?=but\b)|,\s(?=(?:and|so|then|yet)\b)"
-    rf"|,\s(?=(?i:{_ASIDE}|{_TIMES})\b)|\s[-\u2013\u2014]\s"
+    r"[\s.!?;,()\[\]\u2026](?:(?<=[.!?;\u2026])(?<!\b[A-Z].)[.!?;\u2026]*+[\"'*)\]]*+(?=\s|$)|(?<=[\n()\[\]])"
+    rf"|(?<=,)\s(?=(?:but|and|so|then|yet|(?i:{_ASIDE}|{_TIMES}))\b)|(?<=\s)(?:[()\[\]]|(?=but\b)|[-\u2013\u2014]\s))"
 )
 # signs after a short answer; a line of its own may be a title or the head of a table
 _ENDS_HEAD = tuple(".;,\u2026([-\u2013\u2014")
@@ -62,11 +64,41 @@ _UNSURE = re.compile(
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
 )
+_UNSURE_CUES = frozenset("sure positive knows idea clue say tell guess".split()) | {
+    before + word
+    for before in ("", "un", "not", "t")
+    for word in "certain clear know known decided announced sure".split()
+}
+_SAYS = [
+    verb + end
+    for verb in "think say said expect assume guess pick believe answer name suggest claim".split()
+    for end in ("", "s", "es", "ed")
+]
 # Without one of them in a piece, and without a head, an answer asserts what it says; lower case is searched faster.
 _MARKS = tuple(
-    re.compile(mark.pattern, mark.flags & ~re.IGNORECASE)
-    for mark in (_EARLIER, _DEPARTED, _FINAL, _FIRST, _WRONGLY, _THOUGH, _WHICH_ONE, _CHOOSE, _NOW)
+    (frozenset(cues.split()), re.compile(mark.pattern, mark.flags & ~re.IGNORECASE))
+    for cues, mark in (
+        (
+            "initially originally previously formerly earlier first used draft answer version attempt thought choice idea"
+            " option estimate reply runner frontrunner favourite favorite considered discussed mentioned rejected dropped"
+            " proposed shortlisted candidate closed full unavailable sold asked wrote told promised quoted expected assumed"
+            f" hoped insist insists before was old previous {' '.join(_SAYS)}",
+            _EARLIER,
+        ),
+        ("left resigned retired stepped withdrew dropped lost died moved", _DEPARTED),
+        ("first", _FIRST),
+        ("wrongly mistakenly erroneously falsely", _WRONGLY),
+        ("though although", _THOUGH),
+        ("which", _WHICH_ONE),
+        ("please", _CHOOSE),
+        ("now today currently nowadays these present moment so then later", _NOW),
+    )
 )
+# marks only if a piece begins with them: after another word, none does
+_BEGINNINGS = frozenset({"was", "old", "previous", "so", "then", "later"})
+_BEGINS = re.compile(rf"[lopstw](?<!\w.)(?<!\w .)(?<=(?=(?:{'|'.join(_BEGINNINGS)})\b).)")
+_FINAL_CUES = ("final", "correct", "in the end", "eventually", "answer")
+_FINAL_LOWER = re.compile(_FINAL.pattern)
 _DEPENDS = re.compile(r"\bit (?:all )?depends\b|\bif\b[^.;\n]{1,80}\botherwise\b", re.IGNORECASE)
 _SAID_BEFORE = "The answer names the reference only as what it was, or what was said before; it says: {}."
 
@@ -83,7 +115,9 @@ class _Part(NamedTuple):
 
 def unsure(answer: str) -> bool:
     """Whether an answer says that it does not know, without a "but"."""
-    return bool(_UNSURE.search(answer.replace("\u2019", "'").lower()))
+    return not _UNSURE_CUES.isdisjoint(words_and_signs(answer)) and bool(
+        _UNSURE.search(answer.replace("\u2019", "'").lower())
+    )
 
 
 def set_aside(
@@ -99,11 +133,12 @@ def set_aside(
     `wanted` is what the reference says beyond the query, `known` what reference and query say, `named` the answer's
     names if the reference is one.
     """
-    pieces = list(_pieces(answer))
-    if _EARLIER.search(reference) or not (_DEPENDS.search(answer) or _is_marked(pieces, reading)):
+    lower = answer.lower()
+    depends = ("depend" in lower or "otherw" in lower) and bool(_DEPENDS.search(answer))
+    if not (depends or _is_marked(answer, lower, reading)) or _EARLIER.search(reference):
         return ""
     plain = not named and len(reading(reference)) == len(wanted) and all(token.kind == "word" for token in wanted)
-    parts = list(_parts(pieces, wanted, known, reading, named, plain=plain))
+    parts = list(_parts(_pieces(answer), wanted, known, reading, named, plain=plain))
     given = [i for i, part in enumerate(parts) if part.gives]
     if not given:
         return ""
@@ -111,7 +146,7 @@ def set_aside(
         return "The answer says that the reference is wrong."
     if not any(part.other for part in parts):
         return ""
-    if _DEPENDS.search(answer):
+    if depends:
         return "The answer says that it depends."
     asking = {i for i, part in enumerate(parts) if _asks_back(part)}
     asking |= {i - back for i in asking for back in (1, 2) if i >= back}
@@ -162,23 +197,27 @@ def _asks_back(part: _Part) -> bool:
 def _pieces(answer: str) -> Iterator[tuple[str, str]]:
     """The sentences, clauses and asides of an answer that are not blank, each with the sign at its end."""
     at = 0
-    for sign in [*_BREAK.finditer(answer), None]:
+    for sign in itertools.chain(_BREAK.finditer(answer), (None,)):
         text = answer[at : sign.start() if sign else len(answer)]
         at = sign.end() if sign else at
         if text.strip():
             yield text, sign[0].strip() if sign else ""
 
 
-def _is_marked(pieces: Sequence[tuple[str, str]], reading: Reading) -> bool:
+def _is_marked(answer: str, lower: str, reading: Reading) -> bool:
     """Whether an answer may assert something else than it names: the reading of its pieces is only worth it then."""
-    if any(mark.search(lower) for lower in (text.lower() for text, _ in pieces) for mark in _MARKS):
+    found = words_and_signs(answer)
+    found = found if _BEGINS.search(lower) else found - _BEGINNINGS
+    marks = [mark for cues, mark in _MARKS if not cues.isdisjoint(found)]
+    marks += [_FINAL_LOWER] if any(cue in lower for cue in _FINAL_CUES) else []
+    if marks and any(mark.search(piece) for piece in (text.lower() for text, _ in _pieces(answer)) for mark in marks):
         return True
-    text, end = pieces[0]
+    text, end = next(_pieces(answer))
     return end.startswith(_ENDS_HEAD) and text.count(" ") < 3 * SHORT and len(reading(text)) <= SHORT
 
 
 def _parts(
-    pieces: Sequence[tuple[str, str]],
+    pieces: Iterable[tuple[str, str]],
     wanted: Sequence[Token],
     known: Collection[tuple[str, str]],
     reading: Reading,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -29,6 +30,7 @@ Reading = Callable[[str], Sequence[Token]]
 SHORT = 3  # tokens of an item of a list, and words of a reference that can be one
 REACH = 12  # tokens before or after "wrong" that it can deny
 _SUBJECT_ENDS, _FILLERS = CONJUNCTIONS | COPULAS, CONJUNCTIONS | POINTERS
+_JOINTS = (("word", "or"), ("word", "and"))
 _FEWEST = 3  # numbers of a list without "or"
 _FEWEST_WORDS = 4  # items of an answer that is nothing but a list
 _CORRECTING = frozenset({"actually", "wait", "sorry", "rather", "well"})
@@ -38,8 +40,10 @@ _COMMON = frozenset({"common", "popular", "frequent", "widespread", "old"})
 _CASES = frozenset({"for", "with", "if", "when", "unless"})
 _VERDICTS = DENIALS | APPROVALS | {"not"}
 _HEDGE = PRONOUNS | CLAIMS
+_BULLETS = re.compile(r"[.)](?<=[ \t(][\dA-Da-d].)[ \t]")  # in whatever has an inline bullet; quick to look for
 _SENTENCE = re.compile(r"[.!?]\s")
 _WORD = re.compile(r"[^\W\d_]+")
+_CAPITAL = re.compile(r"[A-Z](?<![A-Za-z].)[A-Za-z]*")  # its words with a capital letter, of an ASCII text
 
 
 def without_hedges(answered: Sequence[Token]) -> list[Token]:
@@ -83,14 +87,14 @@ def alternatives(
     """
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
-    answer = INLINE_BULLET.sub("\n", answer)
+    answer = INLINE_BULLET.sub("\n", answer) if _BULLETS.search(answer) else answer
     plain = reworded(answer, LISTS if _SENTENCE.search(answer) else (SERIES, *LISTS))
     answered = read if plain == answer else reading(plain)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
     kinds = {token.kind for token in wanted}
     kinds = kinds & {"number", "code"} or kinds
-    places = {i for i, token in enumerate(answered) if token.key in sought and not token.negated}
+    places = frozenset(affirmed(answered, sought))
     if not places:
         return []
 
@@ -115,26 +119,30 @@ def alternatives(
     return shown if offered.issuperset(places) else []
 
 
+def affirmed(text: Sequence[Token], sought: Collection[tuple[str, str]]) -> list[int]:
+    """The places of what is sought, where it is not negated."""
+    texts = {text for _, text in sought}
+    return [i for i, token in enumerate(text) if token.text in texts and token.key in sought and not token.negated]
+
+
 def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tuple[list[range], int]]:
     """Lists, each as the places of its items and how many others make it a list of alternatives."""
     run: list[int] = []
-    for i, token in enumerate([*answered, None]):
-        if token and token.kind == "word" and not run:
-            continue
-        if token and token.kind in ("number", "code") and (not run or token.kind == answered[run[-1]].kind):
+    for i in [*[i for i, token in enumerate(answered) if token.kind in ("number", "code")], len(answered)]:
+        joined = run and i < len(answered) and answered[i].kind == answered[run[-1]].kind
+        if joined and all(token.key in _JOINTS for token in answered[run[-1] + 1 : i]):
             run.append(i)
-        elif not (run and token and token.key in (("word", "or"), ("word", "and"))):
-            if len(run) >= _FEWEST:
-                yield [range(place, place + 1) for place in run], _FEWEST - 1
-            run = [i] if token and token.kind in ("number", "code") else []
+            continue
+        if len(run) >= _FEWEST:
+            yield [range(place, place + 1) for place in run], _FEWEST - 1
+        run = [i]
     starts = [i for i, token in enumerate(answered) if token.opens]
     clauses = [range(start, end) for start, end in itertools.pairwise([*starts, len(answered)])]
-    for number, clause in enumerate(clauses):
-        for place in clause:
-            if answered[place].text != "or" or _depends(answered, place):
-                continue
-            if items := _around(place, answered, clauses, number):
-                yield items, 1
+    for place in [i for i, token in enumerate(answered) if token.text == "or"]:
+        if _depends(answered, place):
+            continue
+        if items := _around(place, answered, clauses, bisect.bisect(starts, place) - 1):
+            yield items, 1
     plain = BULLET.sub("", answer)
     if any(len(clause) > 2 * SHORT + 1 for clause in clauses) or _SENTENCE.search(plain) or answer.count(":") > 1:
         return
@@ -186,8 +194,8 @@ def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], num
 
 def names(text: str) -> frozenset[str]:
     """The words that are written with a capital letter."""
-    capitals = " ".join(word[0] for word in _WORD.finditer(text) if word[0][0].isupper())
-    return frozenset(token.text for token in tokens(capitals))
+    capitals = _CAPITAL.findall(text) if text.isascii() else [word for word in _WORD.findall(text) if word[0].isupper()]
+    return frozenset(token.text for token in tokens(" ".join(capitals)))
 
 
 def with_denials(text: Sequence[Token]) -> list[Token]:

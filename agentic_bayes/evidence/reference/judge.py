@@ -33,7 +33,7 @@ from agentic_bayes.evidence.reference.hedging import (
 )
 from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
 from agentic_bayes.evidence.reference.phrases import REJECTIONS, reworded
-from agentic_bayes.evidence.reference.readings import Terms, given_in_json, in_terms_of
+from agentic_bayes.evidence.reference.readings import Terms, given_in_json, in_terms_of, left_to_say
 from agentic_bayes.evidence.reference.vocabulary import (
     ASSENTS,
     CLAIMS,
@@ -75,6 +75,7 @@ _CHOICE = re.compile(r"^\W*(?:the )?(?:option|answer|choice) (?=\(?[A-Z]\)?\W*$)
 # where versions are meant, 2.10 is not 2.1
 _VERSIONED = re.compile(r"\b(?:versions?|releases?|v\d+\.\d+)\b", re.IGNORECASE)
 _A_VERSION = re.compile(r"\b(?:version|release|v) ?\d+\.\d", re.IGNORECASE)
+_DECIMAL = re.compile(r"\d\.\d")  # quick to look for
 _VERSION = re.compile(r"(?<![\w.,$€£])[vV]?(?=\d+\.\d+\b)(?!\d+\.\d+[.,]\d)", re.ASCII)
 
 # what an answer says that declines; it names the kind of a failure and never changes a score
@@ -158,7 +159,9 @@ class ReferenceJudge:
             return Score(1.0, "The answer is the reference.")
         answer = with_initials(answer if "{" in reference else given_in_json(answer))
         reference = with_initials(_CHOICE.sub("", reference))
-        if any(map(_VERSIONED.search, (reference, turn.query))) or _A_VERSION.search(answer):
+        if any(map(_VERSIONED.search, (reference, turn.query))) or (
+            _DECIMAL.search(answer) and _A_VERSION.search(answer)
+        ):
             reference, answer = (_VERSION.sub(_NAME, text) for text in (reference, answer))
         if len(reference) <= _LONGEST_NAME and _LETTERS.search(reference):
             letters = set(_LETTERS.findall(answer))
@@ -171,19 +174,18 @@ class ReferenceJudge:
         read = tokens(answer)
         terms = in_terms_of(reference, turn.query, read)
         read = terms.applied(read)
-        expected, answered = with_months(terms.expected), with_months(read)
+        expected, asked, answered = terms.expected, terms.asked, with_months(read)
         if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
         if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
             return Score(1.0, "The answer says the same as the reference.")
-        asked = with_months(tokens(turn.query))
         if not any(token.text in DENIALS for token in (*expected, *asked)):
             if _opening(expected) is None and (plain := reworded(answer, REJECTIONS)) != answer:
                 answered = with_months(terms.read(plain))
             answered = with_denials(answered)
         score = (
-            _by_polarity(expected, answered, asked, is_unsure=unsure(answer))
-            or _by_commitment(expected, reference, answer, read, asked, terms)
+            _by_polarity(expected, answered, asked, answer)
+            or _by_commitment(terms, reference, answer, read)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
             or _by_numbers(expected, answered, asked)
@@ -227,7 +229,7 @@ def _opening(text: Sequence[Token]) -> bool | None:
 
 
 def _by_polarity(
-    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], *, is_unsure: bool
+    expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token], answer: str
 ) -> Score | None:
     wanted = _opening(expected)
     if wanted is None:
@@ -238,7 +240,7 @@ def _by_polarity(
     if stated is None and (bare or len(committed) < len(answered)):
         stated = _stated(without_doubts(committed))
     word = "yes" if wanted else "no"
-    if is_unsure:
+    if unsure(answer):
         return _lost(f"The reference says {word}, the answer that it does not know.", "no clear answer")
     if stated is None and len(committed) < len(answered):
         return _lost(f"The reference says {word}, the answer both yes and no.", "no clear answer")
@@ -258,21 +260,20 @@ def _by_polarity(
     return _lost(f"The reference says {word}, the answer implies the opposite.", "contradiction")
 
 
-def _by_commitment(
-    expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token], terms: Terms
-) -> Score | None:
-    reading = terms.read
-    if has_date(expected := with_dates(expected)):
+def _by_commitment(terms: Terms, reference: str, answer: str, read: Sequence[Token]) -> Score | None:
+    expected, wanted, asked, reading = terms.dated, terms.wanted, terms.asked, terms.read
+    dated = has_date(expected)
+    if dated:
         reading, read = terms.read_with_dates, with_dates(read)
-    required = _left_to_say(expected, asked, numbers=True)
-    wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
     sought = {token.key for token in wanted}
-    if sought.isdisjoint(token.key for token in read):
+    texts = {token.text for token in wanted}
+    mentions = [token for token in read if token.text in texts and token.key in sought]
+    if not mentions:
         return None
-    if has_date(expected) and all(token.negated for token in read if token.key in sought):
+    if dated and all(token.negated for token in mentions):
         return _lost("The answer negates the date of the reference.", "contradiction")
-    named = names(answer) if names(reference).issuperset(token.text for token in wanted) else frozenset()
-    named = named if named.issuperset(token.text for token in wanted) else frozenset()
+    named = names(answer) if names(reference).issuperset(texts) else frozenset()
+    named = named if named.issuperset(texts) else frozenset()
     if offered := alternatives(expected, wanted, answer, read, reading, named):
         return _lost(f"The answer leaves a choice between alternatives: {_listed(offered)}.", "no clear answer")
     if taken := taken_back(expected, wanted, answer, read, asked, reading, named):
@@ -342,7 +343,7 @@ def _by_containment(expected: Sequence[Token], answered: Sequence[Token]) -> Sco
 
 
 def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score | None:
-    index = index_of(answered)
+    index = index_of(answered, expected)
     affirmed: list[str] = []
     denied: list[str] = []
     for token in expected:
@@ -358,7 +359,7 @@ def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score 
 
 
 def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    in_query, in_answer = index_of(asked), index_of(with_parts(answered))
+    in_query = index_of(asked)
     required = {
         (token.key, token.units): token
         for token in expected
@@ -366,6 +367,7 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
     }
     if not required:
         return None
+    in_answer = index_of(with_parts(answered))
     # what the answer both denies and says, it says in what it does not deny (42 miles, not 42 km)
     said = {key: {other for other in others if not other.negated} or others for key, others in in_answer.items()}
     missing = [token for token in required.values() if not _given(token, said)]
@@ -381,7 +383,7 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
             reason = f"Expected {_listed(map(str, missing))}; the answer says {said_instead}."
             return flawed(_INCOMPLETE * share, reason, "wrong number")
         return flawed(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}.", "missing fact")
-    others = _left_to_say(expected, asked, numbers=False)
+    others = left_to_say(expected, asked, numbers=False)
     words = shared(others, content(answered))
     also = f", and {words:.0%} of its key words" if others else ""
     kinds: list[FailureKind] = ["missing fact"] if words < 1 else []
@@ -399,24 +401,14 @@ def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
 
 
 def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score:
-    wanted = _left_to_say(expected, asked, numbers=False) or _left_to_say(expected, (), numbers=True) or list(expected)
+    wanted = left_to_say(expected, asked, numbers=False) or left_to_say(expected, (), numbers=True) or list(expected)
     searched = content(answered) if wanted != list(expected) else answered
     words = shared(wanted, searched)
-    index = index_of(searched)
+    index = index_of(searched, wanted)
     lost = [str(token) for token in wanted if not found_in(token, index.get(token.key, ()))]
     missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
     kinds: list[FailureKind] = ["missing fact"] if lost else []
     return flawed(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.", *kinds)
-
-
-def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
-    """The reference's content that is not in the query."""
-    known = index_of(content(asked))
-    return [
-        token
-        for token in content(expected)
-        if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
-    ]
 
 
 def _listed(names: Iterable[str]) -> str:

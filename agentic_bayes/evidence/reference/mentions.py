@@ -9,7 +9,15 @@ from collections.abc import Set as AbstractSet
 
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.dates import has_date
-from agentic_bayes.evidence.reference.hedging import REACH, SHORT, Reading, clause_after, copula_before, subject
+from agentic_bayes.evidence.reference.hedging import (
+    REACH,
+    SHORT,
+    Reading,
+    affirmed,
+    clause_after,
+    copula_before,
+    subject,
+)
 from agentic_bayes.evidence.reference.phrases import (
     BOUNDS,
     DATE_BOUNDS,
@@ -72,16 +80,16 @@ def taken_back(
         return ""
     if ("word", "than") in {token.key for token in expected}:  # the reference is a limit itself
         return ""
-    if not any(token.key in sought and not token.negated for token in read):
+    if not affirmed(read, sought):
         return ""
     text = reworded(answer, [*RETRACTIONS, *_limits(expected, context)])
     answered = read if text == answer else reading(text)
-    places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
+    places = affirmed(answered, sought)
     if not places:
         return _NOT_GIVEN
     known = {token.key for token in (*expected, *asked)}
     topic = frozenset() if any(token.negated for token in asked) else {token.key for token in asked}
-    around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
+    around = set().union(*[range(max(place - _NEAR, 0), min(place + _NEAR, len(answered))) for place in places])
     doubted = _doubted(answered, sorted(around), sought, topic)
     state = len(expected) == 1 and not named and bool(_STATE.fullmatch(expected[0].text))
     state = state and context.isdisjoint(("will", "be"))
@@ -122,10 +130,8 @@ def _doubted(
 ) -> set[int]:
     """The places of what words around these places deny, doubt, turn away, or make an end of a range."""
     found: set[int] = set()
-    for i in around:
+    for i in [i for i in around if answered[i].negated or answered[i].text in _CUES]:
         token = answered[i]
-        if not token.negated and token.text not in _CUES:
-            continue
         before = answered[i - 1].text if i else ""
         after = answered[i + 1 : i + 4]
         if token.text == "between" and len(after) == 3 and after[1].text == "and":

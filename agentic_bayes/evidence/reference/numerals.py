@@ -31,6 +31,7 @@ _A_POWER = re.compile(r"\ba (?=(?:hundred|thousand|million|billion|trillion)\b)"
 _POWER_OF_TEN = re.compile(r"(?:\b(\d+(?:\.\d+)?) ?[x\u00d7*\u00b7] ?)?\b10 ?\^ ?[({]?\+?(-?\d{1,2})\b[)}]?", re.ASCII)
 _CLOCK = re.compile(r"(?<![\w.,:])([01]?\d|2[0-3])(?:h([0-5]\d)\b|(?:[.:]([0-5]\d))? uhr\b)", re.ASCII)
 _HOUR = re.compile(r"h(?<=\dh)\d", re.ASCII)  # 14h30; quick to look for
+_POINT_HALF = re.compile(r"\d\.[0-5]\d ?[ap]", re.ASCII)  # 2.30 pm; quick to look for
 _POINT_TIME = re.compile(r"(?<![\w.,:])(1?\d)\.([0-5]\d)(?= ?[ap]\.?m\b)", re.ASCII)
 
 
@@ -115,7 +116,7 @@ def with_figures(text: str) -> str:
         text = _DOZEN.sub(lambda match: str(6 if match[1] else 12 * _count(match[2] or "1")), text)
     if "10" in text and "^" in text:
         text = _POWER_OF_TEN.sub(lambda match: f"{match[1] or 1}e{match[2]}", text)
-    if any(half in text for half in ("am", "pm", "a.m", "p.m")):
+    if _POINT_HALF.search(text):
         text = _POINT_TIME.sub(r"\1:\2", text)
     if "uhr" in text or _HOUR.search(text):
         text = _CLOCK.sub(lambda match: f"{match[1]}:{match[2] or match[3] or '00'}", text)

@@ -4,34 +4,48 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, TENS
 
 Rewriting = str | Callable[[re.Match[str]], str]
+_WORD = re.compile(r"[^\W\d_]+")
+_SIGNS = "/|?&=:(+<>'\u2264\u2265$\u20ac\u00a3\u2192\u27f6\u21d2-\u2013\u2717\u2718\u274c\u2716"
+_NO_LETTERS = str.maketrans({chr(i): " " for i in range(128) if not chr(i).isalpha()})
 
 
 class Phrase(NamedTuple):
     """A pattern that is only searched in texts with one of its cues, and what it becomes."""
 
-    cues: Sequence[str]  # in lower case; a pattern without cues is always searched
+    cues: frozenset[str]  # words in lower case, and signs; a pattern without cues is always searched
     pattern: re.Pattern[str]
     plain: Rewriting
 
 
 def reworded(text: str, phrases: Sequence[Phrase]) -> str:
     """The text with these phrases rewritten, in their order."""
-    lower = text.lower()
+    found = words_and_signs(text)
     for cues, pattern, plain in phrases:
-        if not cues or any(cue in lower for cue in cues):
+        if not cues or not cues.isdisjoint(found):
             plainer = pattern.sub(plain, text)
             if plainer != text:
-                text, lower = plainer, plainer.lower()
+                found |= words_and_signs(plain if isinstance(plain, str) else plainer)
+                text = plainer
     return text
 
 
+@lru_cache(maxsize=8)  # an answer is asked several times
+def words_and_signs(text: str) -> frozenset[str]:
+    """The words of a text, in lower case, and those of its signs that can be a cue."""
+    lower = text.lower()
+    words = lower.translate(_NO_LETTERS).split() if lower.isascii() else _WORD.findall(lower)
+    return frozenset(words).union([sign for sign in _SIGNS if sign in lower])
+
+
 def _phrase(cues: str, pattern: str, plain: Rewriting, flags: int = re.IGNORECASE) -> Phrase:
-    return Phrase(cues.split(), re.compile(pattern, flags), plain)
+    assert all(cue.isalpha() or cue in _SIGNS for cue in cues.split()), cues
+    return Phrase(frozenset(cues.split()), re.compile(pattern, flags), plain)
 
 
 _BULLET = r"^[ \t]*(?:[-*\u2022\u2013]|\(?(?:\d+|[A-Za-z])[.)])[ \t]+"
@@ -41,9 +55,9 @@ _MAYBE = r"(?:maybe|perhaps|possibly|(?:could|might|may)(?: \w+){0,3} be)"
 _SEPARATOR = re.compile(r"\s?[/|]\s?")
 _FOREIGN = (
     _phrase("oder ou oppure \u0438\u043b\u0438 eller", r"\b(?:oder|ou|oppure|\u0438\u043b\u0438|eller)\b", "or"),
-    Phrase((" o ",), re.compile(r"(?<=\w) o (?=[A-Z])"), " or "),
+    _phrase("o", r"(?<=\w) o (?=[A-Z])", " or ", 0),
     _phrase(
-        "vielleicht peut-\u00eatre quiz\u00e1 tal forse talvez misschien",
+        "vielleicht peut quiz\u00e1 quiz\u00e1s tal forse talvez misschien",
         r"\b(?:vielleicht|peut-\u00eatre|quiz\u00e1s?|tal vez|forse|talvez|misschien)\b",
         "maybe",
     ),
@@ -52,16 +66,14 @@ _CAPITAL = r"[A-Z](?:[^\W\d_]|['-])+(?!\w)"
 _CAPITALS = rf"{_CAPITAL}(?: {_CAPITAL}){{0,2}}"
 _LISTED = re.compile(rf"(?:\b[Oo]ne of|[a-z][^\Ws]s): ?{_CAPITALS}(?:, {_CAPITALS}){{1,9}}(?=\W*$)")  # cities: X, Y, Z
 _COMMAS = re.compile(r",? and |, ")
-SERIES = Phrase(  # X, Y and Z
-    (" and ",),
-    re.compile(rf"\b{_CAPITALS}(?:, {_CAPITALS}){{1,9}},? and {_CAPITALS}"),
-    lambda found: _COMMAS.sub(" or ", found[0]),
+SERIES = _phrase(  # X, Y and Z
+    "and", rf"\b{_CAPITALS}(?:, {_CAPITALS}){{1,9}},? and {_CAPITALS}", lambda found: _COMMAS.sub(" or ", found[0]), 0
 )
 LISTS = (
     *_FOREIGN,
     _phrase("or", r"\b(\d{4}-\d\d-)(\d\d) or (?=\d\d\b(?!-))", r"\1\2 or \1"),
-    Phrase((":",), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
-    Phrase((), BULLET, ""),
+    Phrase(frozenset(":"), _LISTED, lambda found: _COMMAS.sub(" or ", found[0])),
+    Phrase(frozenset(), BULLET, ""),
     _phrase("(", r"\s*\([^()\n]{1,20}\)(?=,?\s+or\b)", ""),  # X (50 %) or Y
     # signs that relate numbers to each other: what stands on both sides is no list
     _phrase("", "[=*\u00d7\u00f7\u2192:()]", " is "),
@@ -97,8 +109,8 @@ REJECTIONS = (
     ),
     _phrase(" ".join(_CROSSES), rf"^[ \t>*-]{{0,8}}[{_CROSSES}]", "not ", re.MULTILINE),
     _phrase(" ".join(_CROSSES), f"[{_CROSSES}]", " is wrong"),
-    _phrase("wrong incorrect false no) no]", r"[(\[](?:wrong|incorrect|false|no)[)\]]", " is wrong"),
-    Phrase(("ni ",), re.compile(r"\b[Nn]i (?=[A-Z][a-z])"), "not "),  # Ni X ni Y
+    _phrase("wrong incorrect false no", r"[(\[](?:wrong|incorrect|false|no)[)\]]", " is wrong"),
+    _phrase("ni", r"\b[Nn]i (?=[A-Z][a-z])", "not ", 0),  # Ni X ni Y
     _phrase("=", r"={1,3} ?(?:false|wrong|incorrect)\b", " is wrong"),
 )
 
@@ -126,16 +138,22 @@ RETRACTIONS = (
         "; actually ",
     ),
     _phrase("whether if", r"\b(?:whether|if) (?:it|that|this)(?:'s| is| was| were)\b", "formerly"),
-    Phrase((), re.compile(rf"\b(?:(?:{_RELATIONS})s? (?:of|to)|near|outside|close to) (?=[A-Z])"), "not "),
-    _phrase("was", r"\bwas (?:going|supposed|meant) to be\b", "not"),
-    _phrase("replac supersed succeed follow", r"\b(?:replaced|superseded|succeeded) (?:by|with)\b", "; actually "),
     _phrase(
-        "replac succe supersed beat defeat from outvot",
+        f"near outside close {_RELATIONS} {_RELATIONS.replace('|', 's|')}s".replace("|", " "),
+        rf"\b(?:(?:{_RELATIONS})s? (?:of|to)|near|outside|close to) (?=[A-Z])",
+        "not ",
+        0,
+    ),
+    _phrase("was", r"\bwas (?:going|supposed|meant) to be\b", "not"),
+    _phrase("replaced superseded succeeded", r"\b(?:replaced|superseded|succeeded) (?:by|with)\b", "; actually "),
+    _phrase(
+        "replace replaces replaced replacing succeeds succeeded succeeding supersede supersedes superseded superseding"
+        " beat beats beating defeat defeats defeated defeating outvoted from",
         r"\b(?:replac(?:es?|ed|ing)|succeed(?:s|ed|ing)|supersed(?:es?|ed|ing)|beat(?:s|ing)?|defeat(?:s|ed|ing)?|outvoted"
         r"|t(?:ook|akes?|aking|aken) over from)\b(?! in\b)",
         "formerly",
     ),
-    Phrase(("'s ",), re.compile(rf"\b((?:[A-Z][\w.-]* ?){{1,3}})'s (?:{_RELATIONS})\b"), r"formerly \1; "),
+    _phrase("'", rf"\b((?:[A-Z][\w.-]* ?){{1,3}})'s (?:{_RELATIONS})\b", r"formerly \1; ", 0),
     _phrase(  # None of X, Y, Z
         "none neither",
         rf"\b(?:none of|neither):? ({_ITEM}(?:,? (?:and|or|nor) {_ITEM}|, {_ITEM}){{1,8}})(?=\s*(?:[.;!\n]|$))",
@@ -154,12 +172,12 @@ RETRACTIONS = (
         r"formerly \1; to",
     ),
     _phrase("date", r"\bout of date\b", "outdated"),
-    _phrase("rule ruling", r"\brul(?:es?|ed|ing) out\b", "exclude"),
+    _phrase("rule rules ruled ruling", r"\brul(?:es?|ed|ing) out\b", "exclude"),
     _phrase("candidates contenders possibilities", r"\b(?:candidates|contenders|possibilities)\b", "uncertain"),
     _phrase("anywhere somewhere ranges ranging", r"\b(?:anywhere|somewhere|ranges|ranging) from\b", ""),
-    _phrase("\u2192 \u27f6 \u21d2 -> =>", r"[\u2192\u27f6\u21d2]|[-=]{1,2}>", "; actually "),
+    _phrase("\u2192 \u27f6 \u21d2 >", r"[\u2192\u27f6\u21d2]|[-=]{1,2}>", "; actually "),
     _phrase("- \u2013", r"(?<=\S) [-\u2013] ", "; "),  # an aside
-    _phrase(": |", r"[:|]\W{0,4}no\b", "; "),  # a field that says no
+    _phrase("no", r"[:|]\W{0,4}no\b", "; "),  # a field that says no
 )
 NUMBER_RANGE = _phrase(
     "- \u2013 to",
@@ -168,7 +186,7 @@ NUMBER_RANGE = _phrase(
     re.ASCII,
 )
 MONEY_RANGE = _phrase(
-    "$ \u20ac \u00a3 dollar euro pound usd eur gbp",
+    "$ \u20ac \u00a3 dollar dollars euro euros pound pounds usd eur gbp",
     rf"(?<!from )({_MONEY}) ?(?:-|\u2013|to) ?({_MONEY})",
     r"between \1 and \2",
 )

@@ -7,10 +7,19 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
-from agentic_bayes.evidence.reference.answer_text import Token, stem, tokens
-from agentic_bayes.evidence.reference.dates import has_date, with_dates, with_short_dates
+from agentic_bayes.evidence.reference.answer_text import (
+    LONGEST_REMEMBERED,
+    Token,
+    content,
+    found_in,
+    index_of,
+    stem,
+    tokens,
+)
+from agentic_bayes.evidence.reference.dates import has_date, with_dates, with_months, with_short_dates
 from agentic_bayes.evidence.reference.numerals import plain_number
 from agentic_bayes.evidence.reference.vocabulary import (
     FOREIGN_NUMBERS,
@@ -40,9 +49,12 @@ _ANSWER_KEYS = ("final_answer", "final", "answer")
 
 
 class Terms(NamedTuple):
-    """How the reference says what it says."""
+    """What a reference says, and how; what trials of a task share is read once."""
 
     expected: Sequence[Token]
+    asked: Sequence[Token]  # what the query says
+    dated: Sequence[Token]  # the reference again, with days, months and years joined
+    wanted: Sequence[Token]  # what it says beyond the query, or all its content
     steps: Sequence[Step]
 
     def read(self, text: str) -> Sequence[Token]:
@@ -63,14 +75,45 @@ class Terms(NamedTuple):
 def in_terms_of(reference: str, query: str, answered: Sequence[Token]) -> Terms:
     """How to read answers to this query like the reference."""
     expected = tokens(reference)
-    if len(expected) == 1 and has_date(with_dates(answered)):
-        expected = with_short_dates(expected)
+    if (
+        len(expected) == 1
+        and (short := with_short_dates(expected)) != list(expected)
+        and has_date(with_dates(answered))
+    ):
+        expected = short
     if len(expected) == 1 and expected[0].text in _SPELLED and expected[0].key not in {one.key for one in answered}:
         numeral = expected[0]._replace(kind="number", text=_SPELLED[expected[0].text])
         expected = [numeral] if numeral.key in {one.key for one in answered} else expected
+    read = _terms if len(reference) + len(query) <= LONGEST_REMEMBERED else _terms.__wrapped__
+    return read(tuple(expected), reference, query)
+
+
+@lru_cache(maxsize=64)
+def _terms(expected: Sequence[Token], reference: str, query: str) -> Terms:
+    expected, steps = _steps(expected, reference, query)
+    expected, asked = with_months(expected), with_months(tokens(query))
+    dated = with_dates(expected)
+    required = left_to_say(dated, asked, numbers=True)
+    wanted = [token for token in required if token.kind in ("number", "code")] or required or content(dated)
+    return Terms(expected, asked, dated, wanted, steps)
+
+
+def left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
+    """The reference's content that is not in the query."""
+    said = content(expected)
+    known = index_of(content(asked), said)
+    return [
+        token
+        for token in said
+        if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
+    ]
+
+
+def _steps(expected: Sequence[Token], reference: str, query: str) -> tuple[Sequence[Token], Sequence[Step]]:
+    """The reference's tokens, and how answers are read in its terms."""
     figures = {token.key: token for token in expected if token.kind in ("number", "code")}
     if not figures:
-        return Terms(expected, ())
+        return expected, ()
     steps: list[Step] = []
     if has_date(with_dates(expected)):
         steps.append(with_short_dates)
@@ -97,7 +140,7 @@ def in_terms_of(reference: str, query: str, answered: Sequence[Token]) -> Terms:
     many = {word: value for word, value in words.items() if word not in known and word != "once"}
     topic = {token.key for token in tokens(query)} if "0" in numbers else None
     steps.append(lambda read: list(_with_number_words(read, few if len(read) <= _FEW else many, topic)))
-    return Terms(expected, steps)
+    return expected, steps
 
 
 def given_in_json(answer: str) -> str:
