@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from agentic_bayes.errors import AgenticBayesError, MissingPackage
+from agentic_bayes.errors import AgenticBayesError, MissingPackage, described
 from agentic_bayes.formatting import plural
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class EngineTable:
     source: str
     frame: Any  # narwhals.DataFrame or narwhals.LazyFrame
     schema: Mapping[str, Any]
+    error: type[AgenticBayesError]
     decimal_comma: ClassVar[bool] = False
 
     @property
@@ -153,19 +155,25 @@ class EngineTable:
         import narwhals as nw
 
         head, parts = _split(name, self.schema)
-        column = nw.col(head)
+        column = nw.col(f"`{head}`" if "." in head and self.frame.implementation.is_spark_like() else head)
         for part in parts:
             column = column.struct.field(part)
-        return column
+        return column.cast(nw.String) if self.kind(name) == nw.Date else column  # polars makes it a time of day
 
     def take(self, names: Sequence[str]) -> pd.DataFrame:
         """These columns, collected."""
         chosen = {name: self.cells(name) for name in names}
-        return collected(self.selected(chosen), chosen)
+        return self.collected(self.selected(chosen), chosen)
+
+    def collected(self, frame: Any, names: Iterable[str]) -> pd.DataFrame:
+        """A narwhals frame made of this one as a pandas one, its columns called by these names."""
+        with _engine(self.source, self.error):
+            return _collected(frame, names)
 
     def selected(self, columns: Mapping[str, Any]) -> Any:
         """A frame of these expressions, called c0, c1, …: engines take dots in names for fields."""
-        return self.frame.select(*(cells.alias(f"c{i}") for i, cells in enumerate(columns.values())))
+        with _engine(self.source, self.error):
+            return self.frame.select(*(cells.alias(f"c{i}") for i, cells in enumerate(columns.values())))
 
     def place(self, row: int) -> str:
         """Where a row stands."""
@@ -175,8 +183,32 @@ class EngineTable:
         """There is no other way to read it."""
 
 
-def collected(frame: Any, names: Iterable[str]) -> pd.DataFrame:
-    """A narwhals frame as a pandas one, its columns called by these names."""
+@contextmanager
+def _engine(source: str, error: type[AgenticBayesError]) -> Iterator[None]:
+    """What an engine raises (a file is gone, a connection is closed, a cast fails) as an error of the table."""
+    try:
+        yield
+    except (AgenticBayesError, MemoryError):
+        raise
+    except Exception as cause:
+        raise error(f"{source}: its engine could not read it ({described(cause).strip().splitlines()[0]})") from cause
+
+
+SORTED = 100_000  # rows, so that sorting costs nothing
+
+
+def in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that an engine grouped, in an order that does not depend on the engine: messages name the first."""
+    if len(frame) > SORTED:
+        return frame
+    return frame.sort_values(
+        list(frame.columns),
+        key=lambda cells: cells if cells.dtype.kind in "iuf" else cells.astype(object).map(str),
+        ignore_index=True,
+    )
+
+
+def _collected(frame: Any, names: Iterable[str]) -> pd.DataFrame:
     import pandas as pd
 
     whole = frame
@@ -214,7 +246,8 @@ def open_frame(table: Any, *, error: type[AgenticBayesError]) -> LocalTable | En
             raise error(f"table must be {FORMS}, got {name}{_advice(table)}") from None
         except ImportError as cause:
             raise MissingPackage(f"reading a {name} needs another package: {cause}") from None
-    return EngineTable(name, frame, dict(frame.collect_schema()))
+    with _engine(name, error):
+        return EngineTable(name, frame, dict(frame.collect_schema()), error)
 
 
 def _index_note(frame: pd.DataFrame) -> str:
@@ -232,6 +265,12 @@ def _advice(table: Any) -> str:
         if all(hasattr(part, "columns") for part in table):
             return "; join them: pandas.concat(table)"
         return "; make one: pandas.DataFrame(table, columns=['task', 'correct'])"
+    if hasattr(table, "to_table"):  # a Dataset of PyArrow's
+        return "; read it lazily: polars.scan_pyarrow_dataset(table), or whole: table.to_table()"
+    if type(table).__name__ == "RecordBatchReader":
+        return "; read it whole: table.read_all()"
+    if hasattr(table, "execute"):
+        return "; give what a query of it selects: table.sql('select …')"
     if type(table).__name__ == "RecordBatch":
         return "; make a table of it: pyarrow.Table.from_batches([table])"
     if hasattr(table, "__next__"):

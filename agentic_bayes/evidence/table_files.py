@@ -166,8 +166,6 @@ def _may_be_escaped(column: Any) -> bool:
 class ParquetFile(EngineTable):
     """A Parquet file: the schema is known, and only columns that are asked for are read."""
 
-    error: Refusal = AgenticBayesError
-
     @classmethod
     def opened(cls, path: Path, *, error: Refusal) -> ParquetFile:
         """The file."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.evidence.frames import EngineTable, collected
+from agentic_bayes.evidence.frames import EngineTable, in_order
 from agentic_bayes.outcomes.rows import as_precise
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ COUNTED = "rows counted in the engine"  # a column that no table has
 NO_RESULT = -1.0  # stands for every number that is neither a verdict nor a score
 LOOKED_AT = 100_000  # rows with such numbers that a message is made from
 BITS = 52  # trials in a block: floats hold their sums exactly
+SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))  # that Python strips; engines strip fewer
 
 
 def count_in_engine(
@@ -40,13 +41,12 @@ def count_in_engine(
     columns = {name: table.cells(name) for name in labels}
     columns[correct] = result = table.cells(correct)
     if error is not None:
-        text = table.cells(error).cast(nw.String).str.strip_chars().str.to_lowercase()
-        columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.NO_ERROR]))
+        columns[error] = _is_error(table, error)
     if trial is not None:
-        columns[trial] = nw.when(~table.cells(trial).is_null()).then(nw.lit("given"))
+        columns[trial] = nw.when(~_is_blank_label(table, trial)).then(nw.lit("given"))
     kind: Any = table.kind(correct)
     if not kind.is_numeric():
-        return _grouped(table, columns)
+        return _with_cause(_grouped(table, columns), table, error)
     if threshold is None:
         allowed, value = (result == 0) | (result == 1), result.cast(nw.Float64)
     else:
@@ -57,17 +57,50 @@ def count_in_engine(
     frame = _grouped(table, columns)
     crashed = frame[error].to_numpy(dtype=bool) if error is not None else False
     if not ((frame[correct] == NO_RESULT) & np.logical_not(crashed)).any():
-        return frame
+        return _with_cause(frame, table, error)
     wrong = ~blank & ~allowed if error is None else ~blank & ~allowed & ~columns[error]
     columns[correct] = result.cast(nw.Float64) if kind.is_float() else result
     return _grouped(replace(table, frame=table.frame.filter(wrong).head(LOOKED_AT)), columns)
 
 
+def _is_error(table: EngineTable, error: str) -> Any:
+    """Whether a row has an error, as `rows` finds out of single cells."""
+    import narwhals as nw
+
+    cells = table.cells(error)
+    if isinstance(table.kind(error), nw.List) and table.frame.implementation.is_polars():  # has no text for lists
+        return ~(cells.is_null() | (cells.list.len() == 0))
+    text = cells.cast(nw.String).str.strip_chars(SPACES).str.to_lowercase()
+    return ~(text.is_null() | text.is_in([*tables.BLANK, *tables.NO_ERROR]))
+
+
+def _is_blank_label(table: EngineTable, name: str) -> Any:
+    """Whether a cell holds no label, as `tables.no_label` says of single cells."""
+    import narwhals as nw
+
+    cells, kind = table.cells(name), table.kind(name)
+    if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
+        text = cells.cast(nw.String)
+        return cells.is_null() | text.is_in(["nan", "<NA>"]) | (text.str.strip_chars(SPACES) == "")
+    return cells.is_null() | cells.is_nan() if kind.is_float() else cells.is_null()
+
+
+def _with_cause(frame: pd.DataFrame, table: EngineTable, error: str | None) -> pd.DataFrame:
+    """Rows that all have an error, with one of the errors for the message."""
+    if error is not None and frame[error].to_numpy(dtype=bool).all():
+        causes = table.collected(table.selected({error: table.cells(error)}).head(1), [error])[error].tolist()
+        frame[error] = causes * len(frame)
+    return frame
+
+
 def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> Sequence[Mapping[Any, Any]]:
     """Some of the combinations of labels and trial that occur more than once, and how often."""
+    import narwhals as nw
+
     columns = {name: _label(table, name) for name in dict.fromkeys([*labels, trial])}
     kind: Any = table.kind(trial)
-    if trial not in labels and kind.is_integer() and _numbered_apart(table, labels, trial):
+    fits = kind.is_integer() and not isinstance(kind, nw.UInt64 | nw.Int128 | nw.UInt128)  # in 64 bits
+    if trial not in labels and fits and _numbered_apart(table, labels, trial):
         return []
     return _grouped(table, columns, repeated=True).to_dict("records")
 
@@ -77,7 +110,7 @@ def _label(table: EngineTable, name: str) -> Any:
     import narwhals as nw
 
     cells = table.cells(name)
-    return cells.str.strip_chars() if table.kind(name) == nw.String else cells
+    return cells.str.strip_chars(SPACES) if table.kind(name) == nw.String else cells
 
 
 def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:
@@ -93,7 +126,7 @@ def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bo
     chosen = table.selected(columns)
     *keys, last = chosen.collect_schema().names()
     sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("sum"), nw.len().alias("rows"))
-    found = collected(sums.select("sum", "rows").unique(), ["sum", "rows"]).to_numpy(dtype=np.float64)
+    found = table.collected(sums.select("sum", "rows").unique(), ["sum", "rows"]).to_numpy(dtype=np.float64)
     if not ((found >= 0) & (found < 2**BITS)).all():
         return False
     bits = np.unpackbits(found[:, 0].astype("<u8").view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)
@@ -108,4 +141,4 @@ def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool =
     counts = chosen.group_by(*chosen.collect_schema().names()).agg(nw.len().alias("rows"))
     if repeated:
         counts = counts.filter(nw.col("rows") > 1).head(tables.SHOWN + 1)
-    return collected(counts, [*columns, COUNTED])
+    return in_order(table.collected(counts, [*columns, COUNTED]))

@@ -110,7 +110,10 @@ class CodedColumn:
             whole = cells.tolist()
             return cls(codes, [whole[row] for row in first[used >= 0]])
         plain = np.asarray(values) if values.dtype.kind in "iufU" else values  # arrays of Arrow's make lists slowly
-        return cls(codes, plain.tolist())
+        distinct = plain.tolist()
+        if distinct and isinstance(distinct[0], bytes):  # text in old HDF5 and Parquet files
+            distinct = [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in distinct]
+        return cls(codes, distinct)
 
     def rows(self, codes: Sequence[int]) -> Array:
         """The rows that hold one of these values."""
@@ -119,6 +122,10 @@ class CodedColumn:
     def first(self, code: int) -> int:
         """The first row that holds a value."""
         return int(np.argmax(self.codes == code))
+
+    def value(self, code: int) -> Any:
+        """What a code stands for, None if it is blank."""
+        return self.values[code] if code >= 0 else None
 
     def mapped(self, values: Any, blank: Any) -> Array:
         """What stands for each value, row by row."""
@@ -142,7 +149,7 @@ def read_labels(cells: pd.Series, column: str, findings: TableFindings) -> Coded
                 findings.at(coded.rows([code]), f"{column} {wrong}")
     if len(rows := coded.rows(blank)):
         findings.at(rows, f"{column} {tables.BLANK_LABEL}")
-        if rows[0] > 0:
+        if rows[0] > 0 and findings.weights is None:  # in an engine rows have no order
             filled = f'table["{column}"] = table["{column}"].ffill()'
             findings.advice.append(f"If the cells above hold for these rows too (merged cells): {filled}")
     places, labels = pd.factorize(np.asarray([tables.label(value) for value in coded.values], dtype=object))

@@ -12,7 +12,7 @@ import numpy as np
 
 from agentic_bayes.errors import OutcomesError
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, collected
+from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import natural_key
 from agentic_bayes.outcomes.rows import CodedColumn
@@ -112,7 +112,7 @@ def _label(value: Any) -> str:
 
 def _in_engine(opened: EngineTable, split: Sequence[str]) -> Iterator[tuple[GroupKey, EngineTable | OutcomesError]]:
     """The groups of a lazy table, each the table with a filter."""
-    found = collected(opened.selected({name: opened.cells(name) for name in split}).unique(), split)
+    found = opened.collected(opened.selected({name: opened.cells(name) for name in split}).unique(), split)
     if not len(found):
         raise OutcomesError(f"{opened.source}: the table has no rows")
     keys: dict[GroupKey, list[tuple[Any, ...]]] = {}

@@ -176,7 +176,8 @@ def outcomes_from_table(
     read.findings.refuse(opened.source, opened.by_pandas if isinstance(opened, LocalTable) else "")
     agents, tasks = read.counted.agents, read.counted.tasks
     said = [*read.findings.doubts, *similar(agents, agent, "agents"), *similar(tasks, task, "tasks")]
-    said += doubts(opened, agents, tasks, roles.columns(), threshold, wide=wide is not None)
+    columns = roles.columns() | {role: name for name, role in extra.items()}
+    said += doubts(opened, agents, tasks, columns, threshold, wide=wide is not None)
     if counts is not None:
         said += sums(tasks, read.counted.counts)
     warn(opened.source, said)

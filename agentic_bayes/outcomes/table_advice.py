@@ -10,7 +10,7 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import LocalTable, OpenTable
-from agentic_bayes.outcomes.table_doubts import SUM, Tallies, distinct, kept, told_apart, warn
+from agentic_bayes.outcomes.table_doubts import SUM, Tallies, kept, told_apart, warn
 from agentic_bayes.outcomes.verdicts import is_verdict
 
 HINT = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
@@ -104,7 +104,7 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
             "each task are needed"
         )
     if len(missing) > 1 and any(
-        (is_verdict(name) and name in map(str, distinct(opened, name))) or tables.number(name) is not None
+        (is_verdict(name) and name in map(str, Tallies(opened).distinct(name))) or tables.number(name) is not None
         for name in names
     ):
         return "The header seems to be missing: read it with pandas.read_csv(path, names=['task', 'correct', …])"
@@ -233,10 +233,10 @@ def repeated_trials(opened: OpenTable, agent: str | None, task: str, trial: str)
     tallies, cell = Tallies(opened), [name for name in (agent, task, trial) if name]
     metrics = tables.usual("metric", other)
     for name in [*metrics, *tables.usual("part", other), *tables.usual("group", other)]:
-        if not len(several := tallies.several(cell, name)):
+        if not (several := tallies.several(cell, name)):
             continue
         if name in metrics:
-            return f"Column {name!r} differs; if these are not attempts, keep one: {kept(name, several[name].iloc[0])}"
+            return f"Column {name!r} differs; if these are not attempts, keep one: {kept(name, several[name][0])}"
         return f"If tasks of the same name are different tasks in each {name!r}: {told_apart(name, task)}"
     keys = ", ".join(f'"{name}"' for name in (agent, task) if name)
     return (

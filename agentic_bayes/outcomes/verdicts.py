@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from agentic_bayes.evidence import table as tables
@@ -14,7 +13,7 @@ FAIL, PASS, NONE, ERRORED, REFUSED = range(5)  # codes of a cell
 
 _NUMBERS = "0/1 or true/false"
 _SPELLINGS: Mapping[str, Mapping[str, float]] = {
-    _NUMBERS: {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0},
+    _NUMBERS: {"1": 1, "true": 1, "0": 0, "false": 0},
     "yes/no": {"yes": 1, "no": 0},
     "pass/fail": {"pass": 1, "fail": 0},
     "passed/failed": {"passed": 1, "failed": 0},
@@ -50,6 +49,7 @@ _LIKELY = {
     **dict.fromkeys(("unsolved", "unresolved", "loss", "lose", "lost", "✗", "✘", "❌"), 0),
 }
 """What other words probably mean, for advice only."""
+_ZERO_ONE = re.compile(r"-?(0)(?:\.0*|e-?\d+)?|(1)(?:\.0*)?")  # Decimal has zeros like 0E-10
 _FRACTION = re.compile(r"[0-9]+ ?/ ?[0-9]+")
 CELLS = "cells"
 """What the verdicts of a wide table are called, which no column holds alone."""
@@ -164,9 +164,10 @@ def _is_known(value: object) -> bool:
 
 
 def _word(value: object) -> str:
-    if isinstance(value, Decimal) and value.is_finite():
-        value = float(value)
-    return str(value).strip().lower()
+    """A cell as it is looked up; zeros and ones lose their decimals, which databases and spreadsheets add."""
+    word = str(value).strip().lower()
+    found = _ZERO_ONE.fullmatch(word)
+    return word if found is None else found[1] or found[2]
 
 
 def _listed(values: Sequence[Any], chosen: Sequence[int], place: tables.Place) -> str:
@@ -189,6 +190,8 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
     shares = "; if each is a share of several trials, give counts instead: successes = share * trials"
     if len(known) == len(words):
         return _number_advice(known, cell, give, shares, scores=threshold is not None)
+    if all(word.lstrip("+-") in ("inf", "infinity") for word in words):
+        return [f"Leave infinite scores blank: {cell} = {cell}.mask({cell}.astype(float).abs() == float('inf'))"]
     if marked := footnotes(words, cell):
         return marked
     bare = [word.rstrip("% ") for word in words]

@@ -14,8 +14,10 @@ from strategies import reduced
 from agentic_bayes.errors import OutcomesError
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence import table_files
+from agentic_bayes.evidence.frames import LocalTable
 from agentic_bayes.outcomes import engine
 from agentic_bayes.outcomes.table import outcomes_from_table
+from agentic_bayes.outcomes.table_doubts import doubts, similar, sums
 
 LAZY = {
     "polars": lambda frame: pl.from_pandas(frame).lazy(),
@@ -49,6 +51,37 @@ def test_labels_checked_all_at_once_are_those_read_one_by_one(values):
         assert list(plain) == [tables.label(value) for value in distinct]
         assert not any(tables.no_label(value) for value in distinct)
         assert len(set(plain)) == len(distinct)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "A", "b c", "b  c", "B\tc", "é", "É", "a\u200b", "total", "Mean", "1.2E+15", "x\ny"]),
+        unique=True,
+    ),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=reduced(40), deadline=None)
+def test_doubts_about_names_are_those_of_plain_loops(names, random):
+    """Names that only look different, sums by name, shortened ids, and tasks that are the sum of all others."""
+    counts = np.array([[[random.randrange(3) for _ in names] for _ in range(2)] for _ in range(4)])
+    counts[1] += counts[0] + 2
+    if names:
+        counts[:, :, 0] = counts[:, :, 1:].sum(axis=-1)
+    said = " ".join([*similar(names, "task", "tasks"), *doubts(LocalTable("", {}), (), names, {}, None, wide=True)])
+    bare = [" ".join(name.replace("\u200b", "").lower().split()) for name in names]
+    assert ("differ only in case" in said) == (len(set(bare)) < len(names))
+    assert ("counts as a task" in said) == (len(names) > 1 and not {"total", "Mean"}.isdisjoint(names))
+    assert ("shortened" in said) == ("1.2E+15" in names)
+    summed = [
+        name
+        for i, name in enumerate(names)
+        if len(names) > 2 and name not in ("total", "Mean") and counts[1, :, i].max() >= 4
+        if all(2 * counts[kind, a, i] == sum(counts[kind, a]) for kind in (0, 1) for a in (0, 1))
+    ]
+    assert list(sums(names, counts)) == [
+        f"task {name!r} has as many successes and trials as all others: if it sums them up, leave it out"
+        for name in summed
+    ]
 
 
 @given(st.lists(cells, min_size=1, max_size=6), st.sampled_from([None, 0.5, 1.0]))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -286,6 +288,71 @@ def test_decimals_of_a_database_are_verdicts():
     """1.00 as a decimal is 1, also where the frame is not lazy."""
     table = pa.table({"task": ["a", "b"], "correct": pa.array([1, 0], pa.decimal128(5, 2))})
     assert outcomes_from_table(table)["successes"].values.tolist() == [[1, 0]]
+
+
+ODD: dict[str, tuple[dict[str, pa.Array], str]] = {  # columns, and what is said of them; the counts are 2 of 3
+    "zeros and ones with decimals": ({"correct": pa.array(["1.00", "1", "0.0"])}, ""),
+    "minus zero": ({"correct": pa.array([1.0, 1.0, -0.0])}, ""),
+    "decimals": ({"correct": pa.array([1, 1, 0], pa.decimal128(5, 2))}, ""),
+    "bytes": ({"correct": pa.array([b"1", b"1", b"0"])}, ""),
+    "categories": ({"correct": pa.array(["Yes", "yes ", "NO"]).dictionary_encode()}, ""),
+    "dates": ({"task": pa.array([18262] * 3, pa.date32())}, "2020-01-01"),
+    "large trials": ({"trial": pa.array([2**64 - 1, 0, 1], pa.uint64())}, ""),
+    "blank trials": ({"trial": pa.array(["0", "1", " "])}, "trial must not be blank"),
+    "trials called nan": ({"trial": pa.array(["0", "1", "nan"])}, "trial must not be blank"),
+    "trials that are NaN": ({"trial": pa.array([0.0, 1.0, float("nan")])}, "trial must not be blank"),
+    "trials that differ in spaces": ({"trial": pa.array(["0", "0\u00a0", "1"])}, "trial '0'"),
+    "lists of errors": ({"error": pa.array([[], None, []], pa.list_(pa.string()))}, ""),
+    "an error everywhere": ({"error": pa.array(["boom"] * 3)}, "every row has an error in column 'error' ('boom')"),
+    "no error at all": ({"error": pa.array([None, "", "No"])}, ""),
+    "an infinite score": ({"correct": pa.array([1.0, 0.0, float("inf")])}, "Leave infinite scores blank"),
+    "metrics": ({"metric": pa.array(["f1", None, "em"])}, "differ in 'metric' ('em', 'f1', blank)"),
+    "crashes": ({"status": pa.array(["timeout", "ok", "error"])}, "its values ('error', 'timeout') mark them"),
+}
+LIBRARIES: dict[str, Callable[[Any], Any]] = {  # Dask has no types for some of these
+    "records": lambda table: table.to_pylist(),
+    "pandas": lambda table: table.to_pandas(),
+    "pandas on pyarrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": pl.from_arrow,
+    "polars lazy": lambda table: pl.from_arrow(table).lazy(),
+    "pyarrow": lambda table: table,
+    "DuckDB": lambda table: duckdb.connect().from_arrow(table),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_every_library_says_the_same_of_odd_cells(name):
+    """The same counts, or the same refusal or doubt, whether rows are checked here or in an engine."""
+    columns, expected = ODD[name]
+    usual = {"task": pa.array(["a"] * 3), "correct": pa.array([1, 1, 0])}
+    table = pa.table(usual | columns)
+    for library, make in LIBRARIES.items():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", AgenticBayesWarning)
+            try:
+                ds = outcomes_from_table(make(table))
+                counts = f"{int(ds['successes'].sum())} of {int(ds['trials'].sum())}"
+                text = f"{counts}, {ds['task'].item()}, " + ", ".join(str(one.message) for one in said)
+                assert counts == "2 of 3" or name == "an error everywhere", library
+            except OutcomesError as error:
+                text = str(error)
+        assert expected in text, library
+        assert expected or not said, library
+
+
+def test_what_an_engine_raises_is_an_error_of_the_table():
+    """A connection that is closed, a file that is gone or a cast that fails: an error that names the cause."""
+    connection = duckdb.connect()
+    closed = connection.from_arrow(pa.Table.from_pylist(ROWS))
+    connection.close()
+    casts = pl.LazyFrame(ROWS).with_columns(correct=pl.col("task").cast(pl.Int64))
+    gone = pl.scan_parquet("no/such/*.parquet")
+    for table, cause in ((closed, "already been closed"), (casts, "conversion from `str`"), (gone, "no/such")):
+        with pytest.raises(OutcomesError, match=rf"its engine could not read it .*{cause}"):
+            outcomes_from_table(table)
+    for table, way in ((pa.dataset.dataset(pa.table({"task": ["a"]})), "scan_pyarrow_dataset"), (duckdb, "table.sql")):
+        with pytest.raises(OutcomesError, match=way):
+            outcomes_from_table(table.connect() if table is duckdb else table)
 
 
 def test_what_is_doubtful_is_said_of_every_library():

@@ -145,7 +145,7 @@ MISTAKES: dict[str, Case] = {
     "trials that repeat in another metric": (
         "task,trial,metric,correct\na,1,right,1\na,1,polite,0\n",
         {},
-        ("lines 2 and 3 are both", "keep one: table = table[table[\"metric\"].astype(str) == 'right']"),
+        ("lines 2 and 3 are both", "keep one: table = table[table[\"metric\"].astype(str) == 'polite']"),
     ),
     "trials that repeat in another data set": (
         "task,trial,dataset,correct\n1,1,x,1\n1,1,y,0\n",
@@ -369,7 +369,7 @@ def test_the_rows_within_json_are_found(tmp_path):
 
 DOUBTFUL = {  # what is read, and the doubt
     "agent_name,task,correct\nv1,a,1\nv2,a,0\n": "if 'agent_name' names agents",
-    "task,metric,correct\na,right,1\na,polite,0\n": "task 'a' differ in 'metric' ('right', 'polite')",
+    "task,metric,correct\na,right,1\na,polite,0\n": "task 'a' differ in 'metric' ('polite', 'right')",
     "dataset,task,correct\nx,1,1\ny,1,0\n": 'table["task"] = table["dataset"].astype(str) + "/" + table["task"]',
     "task,epoch,correct\na,1,1\na,2,0\na,1,1\n": "rows repeat the task and epoch of an earlier one (1 row)",
     "task,correct,count\na,1,3\na,0,2\n": "if it counts the trials of a row",
