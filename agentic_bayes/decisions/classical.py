@@ -118,4 +118,6 @@ def _mcnemar(own: Array, other: Array, ci_prob: float) -> ClassicalTest:
     half = -float(ndtri((1 - ci_prob) / 2)) * math.sqrt((b + c) / n - ((b - c) / n) ** 2) / math.sqrt(n)
     lower, upper = max((b - c) / n - half, -1.0), min((b - c) / n + half, 1.0)
     note = f"{won} passed by the agent only, {lost} by the baseline only"
+    if p_value >= 1 - ci_prob and (lower > 0 or upper < 0):
+        note += "; the exact test is more cautious than the interval"
     return ClassicalTest("McNemar", (won - lost) / size, lower, upper, p_value, ci_prob, size, note)

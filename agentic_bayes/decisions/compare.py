@@ -298,11 +298,11 @@ class Comparison(Decision):
             f"{self.headline}: P({what}) {equals(format_percent(chance))}, {points_words(self.mean)}, "
             f"{exact_percent(self.ci_prob)} interval {format_points_range(self.lower, self.upper)} "
             f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
-            f"{''.join(f'; {line}' for line in self._if_errored_words)}{remarks(self.note, self.flags)}"
+            f"{''.join(f'; {line}' for line in self.if_errored_words)}{remarks(self.note, self.flags)}"
         )
 
     @property
-    def _if_errored_words(self) -> list[str]:
+    def if_errored_words(self) -> list[str]:
         """What the comparison comes to if the errored trials had failed or passed, in words."""
         return [
             f"{one.verdict} with errored trials {assumed_words(one.assumed, self.agent, self.baseline)}: "
@@ -356,7 +356,7 @@ class Comparison(Decision):
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
             self.basis,
             self._missing(),
-            *self._if_errored_words,
+            *self.if_errored_words,
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
             self.note,
