@@ -235,6 +235,12 @@ class Comparison(Decision):
         return "equivalent" if self.prob_rope >= EQUIVALENT else "undecided"
 
     @property
+    def disagreement(self) -> str:
+        """Why the frequentist test may disagree with the verdict, in words; empty where it agrees."""
+        is_decided = self.verdict in ("better", "worse")
+        return self.frequentist.disagreement(is_decided=is_decided, estimand=self.estimand)
+
+    @property
     def _why_undecided(self) -> list[str]:
         """Why nothing can be decided, whatever the probabilities."""
         return [reason for flag, reason in NOTHING_DECIDED.items() if flag in self.flags]
@@ -359,6 +365,7 @@ class Comparison(Decision):
             *self.if_errored_words,
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
+            self.disagreement,
             self.note,
             *flag_words(self.flags),
         ]

@@ -49,8 +49,6 @@ from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import (
     counting_options,
-    disagreement_words,
-    disagrees_with_test,
     model_options,
     pass_rule,
     worst_tasks,
@@ -180,8 +178,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     shared = f", on the {plural(first.n_shared_tasks, 'task')} that both tried{pair}" if first.n_shared_tasks else ""
     about = f" ({'new' if first.estimand == 'population' else 'these'} tasks)"
     notes = [f"Difference{about}: {first.agent} minus {first.baseline}{shared}.", first.note, *first.if_errored_words]
-    if apart := [one for one in comparisons if disagrees_with_test(one)]:
-        notes.append(TESTED.format(" and ".join(one.metric for one in apart), disagreement_words(apart[0])))
+    if apart := [one for one in comparisons if one.disagreement]:
+        notes.append(TESTED.format(" and ".join(one.metric for one in apart), apart[0].disagreement))
     return Table(title="The difference", header=header, rows=rows, notes=notes)
 
 

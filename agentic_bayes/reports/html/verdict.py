@@ -47,6 +47,7 @@ MOST_NAMED = 3
 PROBABLY = 0.8  # probability from which a task that is not lost is named next to those that are
 MOST_OF_JUDGE = 60  # characters
 MOST_LISTED = 3  # agents that an answer goes through
+MOST_SAID = 2  # comparisons that an answer goes through
 USUAL = {  # options of a command where they are not given
     "--unit": "conversation",
     "--indicator": "answer",
@@ -113,49 +114,31 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 
 
 def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
-    rankings = [one for one in (asked.verdict_ranking, asked.further_ranking) if one and asked.verdict_ranking]
-    lines = [best_words(one) for one in rankings]
-    for one in asked.comparisons:
-        lines.append(_difference_words(est, one, rows))
-        if one is asked.comparisons[0] and one.estimand == "population" and disagrees_with_test(one):
+    ranked = asked.verdict_ranking is not None
+    lines = [best_words(one) for one in (asked.ranking, asked.further_ranking) if ranked and one is not None]
+    for one in asked.comparisons[:MOST_SAID]:
+        lines.append(_difference_words(est, one, rows, against=ranked))
+        if one is asked.comparisons[0] and one.estimand == "population" and one.disagreement:
             finds = "does not find" if one.verdict in ("better", "worse") else "finds"
             tested = f"{one.frequentist.name}, p {equals(format_number(one.frequentist.p_value))}"
-            lines.append(f"A classical test ({tested}) {finds} a difference. {disagreement_words(one)}")
+            lines.append(f"A classical test ({tested}) {finds} a difference. {one.disagreement}")
     against = f"How does it compare with {baseline_words(asked.comparisons[0])}?"
     return Answer("How sure are we?" if asked.gate is None else against, tuple(lines))
 
 
-def _difference_words(est: Estimate, one: Comparison, rows: Rows) -> str:
-    """A comparison's verdict with its probability and the difference."""
-    metric, agent = Metric(one.metric), short_name(one.agent, one.baseline)
-    words = attempts_words(metric)
+def _difference_words(est: Estimate, one: Comparison, rows: Rows, *, against: bool) -> str:
+    """A comparison's verdict with its probability and the difference, against whom where that is not clear."""
+    metric = Metric(one.metric)
+    words = f"against {baseline_words(one)}, {attempts_words(metric)}" if against else attempts_words(metric)
     most = int(est.counts.trials.max(initial=0))
     projected = f"; a projection, since no task was tried {metric.k:,} times" if metric.k > most else ""
-    above = f"{agent} has the higher rate"
-    if not isinstance(one.baseline, str):
-        above = f"the rate of {agent} is above {baseline_words(one).removeprefix('the value ')}"
+    higher = "a higher rate" if isinstance(one.baseline, str) else f"a rate above {format_number(one.baseline)}"
     return (
-        f"{words[0].upper()}{words[1:]}: {one.verdict}. The probability that {above} is "
+        f"{words[0].upper()}{words[1:]}: {one.verdict}. The probability of {higher} is "
         f"{format_percent(one.prob_better)}; the difference is {points_words(one.mean, 'percentage point')}, "
         f"{exact_percent(one.ci_prob)} interval {format_points_range(one.lower, one.upper)}"
         f"{_rounding(est, one, rows)}{projected}."
     )
-
-
-def disagrees_with_test(one: Comparison) -> bool:
-    """Whether the classical test finds a difference where the verdict does not, or the other way round."""
-    p = one.frequentist.p_value
-    return not math.isnan(p) and (p < 1 - one.ci_prob) != (one.verdict in ("better", "worse"))
-
-
-def disagreement_words(one: Comparison) -> str:
-    """Why a classical test may disagree with the verdict, and what follows."""
-    if one.estimand == "tasks":
-        return "The verdict is about these tasks only, the test about tasks like these."
-    why = "The test weighs all tasks alike; the model also weighs how often each was tried, and how hard it is"
-    if one.frequentist.name == "McNemar":
-        why = "The test looks only at the tasks that exactly one of the two passed, and errs on the side of caution"
-    return f"{why}. Treat the verdict as borderline."
 
 
 def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
@@ -166,8 +149,7 @@ def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
         rows[name, one.estimand, one.metric, main_estimator(est)]["mean"] for name in (one.agent, one.baseline)
     )
     apart = round(100 * own) - round(100 * other)
-    shown = "" if Metric(one.metric).k > int(est.counts.trials.max(initial=0)) else " (the rates shown are rounded)"
-    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else shown
+    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (the rates above are rounded)"
 
 
 def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
@@ -363,7 +345,7 @@ def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: s
         ]
     most, index = int(est.counts.trials.max(initial=0)), est.agent_index(asked.agent)
     tasks, changes, command = int(est.counts.scored[index].sum()), list[str](), ""
-    for one in () if asked.gate else asked.comparisons:
+    for one in () if asked.gate else asked.comparisons[:MOST_SAID]:
         metric = Metric(one.metric)
         if metric.k > most or {"not_converged", "no_data"} & {*one.flags}:
             continue
