@@ -133,11 +133,12 @@ def default_title(est: Estimate, asked: ReportQuestion) -> str:
     """What a page is about, where its author does not say; verdicts that were given elsewhere say it themselves."""
     if asked.lead is not None:
         return ""
-    if asked.verdict_ranking is not None:
+    agent = short_name(asked.agent, *est.agents)
+    if asked.gate is None and asked.verdict_ranking is not None:
         return f"{len(est.agents):,} agents compared"
-    if asked.comparisons and asked.gate is None:
-        return f"{short_name(asked.agent, *est.agents)} compared with {baseline_words(asked.comparisons[0])}"
-    return f"Reliability of {short_name(asked.agent, *est.agents)}"
+    if asked.gate is None and asked.comparisons:
+        return f"{agent} compared with {baseline_words(asked.comparisons[0]).removeprefix('the value ')}"
+    return f"Reliability of {agent}"
 
 
 def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
