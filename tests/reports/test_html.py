@@ -664,7 +664,7 @@ class TestNumbers:
     def test_flags_say_what_they_mean_and_where(self, page):
         """A flag of any number is explained, with agents and k."""
         assert "extrapolated: k exceeds every number of trials" in page.words
-        assert "(v1, v2; population, tasks; k = 5)." in page.words
+        assert "(v1, v2; new tasks, these tasks; k = 5)." in page.words
 
     def test_only_k_that_were_asked_for_are_in_the_table(self, tmp_path):
         """The slider knows more k than the tables, a large one too."""

@@ -50,7 +50,6 @@ from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import (
     counting_options,
     model_options,
-    pass_rule,
     worst_tasks,
     written,
 )
@@ -78,10 +77,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         missing = not_scored(int(counts.unscored[index].sum()), int(errored[index].sum()))
         rows.append([agent, *(f"{number:,}" for number in numbers), missing, per_task])
     attrs = est.outcomes.attrs
-    notes = [
-        f"A trial is one {attrs['unit']}{pass_rule(attrs)}. "
-        "Trials that are not scored count neither as passed nor as failed."
-    ]
+    notes = list[str]()
     if attrs.get("errors") == "fail":
         notes.append("A crashed agent counts as a failure.")
     if left_out := int(attrs.get("left_out", 0)):
@@ -400,7 +396,9 @@ def flag_lines(est: Estimate, own: Any) -> list[str]:
         if len(hit):
             agents = ", ".join(name for name in est.agents if name in set(hit["agent"]))
             ks = sorted(set(hit["k"].tolist()))
-            estimands = ", ".join(dict.fromkeys(hit["estimand"]))
+            estimands = ", ".join(
+                f"{'new' if one == 'population' else 'these'} tasks" for one in dict.fromkeys(hit["estimand"])
+            )
             lines.append(f"{flag}: {meaning} ({agents}; {estimands}; k = {', '.join(map(str, ks))}).")
     return lines
 

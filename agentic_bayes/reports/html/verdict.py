@@ -59,6 +59,7 @@ USUAL = {  # options of a command where they are not given
     "--confidence": "0.95",
 }
 TWICE, ROOT = "What would twice the tasks change?", math.sqrt(0.5)
+FEWEST_DOUBLED = 5  # tasks from which widths of intervals fall with the root of their number, within a tenth
 MOST_REFITTED = 20_000  # cells of agents × tasks up to which the model is fitted again to see what could be missing
 MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
 
@@ -340,9 +341,8 @@ def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: s
         )
         return [Answer(TWICE, (line,))]
     if est.settings.judge is not None:
-        return [
-            Answer(TWICE, ("The intervals would be narrower, but not the part that comes from the judge's labels.",))
-        ]
+        line = "Intervals would be narrower, but for what is not known of the judge's errors: label more trials, too."
+        return [Answer(TWICE, (line,))]
     most, index = int(est.counts.trials.max(initial=0)), est.agent_index(asked.agent)
     tasks, changes, command = int(est.counts.scored[index].sum()), list[str](), ""
     for one in () if asked.gate else asked.comparisons[:MOST_SAID]:
@@ -353,13 +353,14 @@ def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: s
         lower, upper = _narrower(one.mean, one.lower, one.upper)
         changed = f"{attempts_words(metric)} {format_points_range(lower, upper)} points"
         if one.verdict == "undecided":
-            changed += ", still undecided" if lower <= 0 <= upper else ", no longer undecided"
+            settled = lower > 0 or upper < 0 or (one.rope[0] <= lower and upper <= one.rope[1])
+            changed += ", no longer undecided" if settled else ", still undecided"
         changes.append(changed)
         if one.verdict == "undecided" != asked.comparisons[0].verdict:
             command = command or _plan_command(est, asked, one.metric, _goal_of(one), source)
     row = rows[asked.agent, asked.estimand, asked.metric, main_estimator(est)]
-    doubtful = asked.metric.k > most or not tasks or math.isnan(row["upper"]) or "not_converged" in row["flags"]
-    if not changes and doubtful:
+    doubtful = asked.metric.k > most or math.isnan(row["upper"]) or "not_converged" in row["flags"]
+    if tasks < FEWEST_DOUBLED or (doubtful and not changes):
         return []
     if changes:
         changed = f"If the differences stayed as they are, their intervals would be: {'; '.join(changes)}."
