@@ -545,9 +545,10 @@ def _if_errored(
     ways: tuple[tuple[Literal["failed", "passed"], str], ...] = (("failed", "passed"), ("passed", "failed"))
     for assumed, opposite in ways:
         against: str | float | Estimate = baseline
-        filled: dict[str, str] = {assumed: agent}
+        filled: dict[str, Any] = {assumed: agent}
         if isinstance(baseline, Estimate):
-            against = as_if(baseline, **{opposite: baseline.agents}, which="errored")
+            others: dict[str, Any] = {opposite: baseline.agents}
+            against = as_if(baseline, **others, which="errored")
         elif isinstance(baseline, str):
             filled[opposite] = baseline
         there = as_if(est, **filled, which="errored")

@@ -21,6 +21,7 @@ from scripted import in_turn, verdict
 from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate, shown_beside
+from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.bounds import pass_bounds
@@ -343,7 +344,7 @@ class TestVerdict:
         assert "3 of 90 trials could not be scored (0 of v2, 3 of v1); they count neither" in page.words
         low, high = (format_percent(n / 42) for n in (14, 17))
         assert f"all passed, the shares of all trials would be: v1 {low} or {high}. These are counts;" in page.words
-        assert "The verdict stands: in the worst case for it, it would still be “better”." in page.words
+        assert "The verdict stands: in the worst case for it, it is still “better”." in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.8" in page.words
 
     def test_twice_the_tasks_make_intervals_narrower(self, est, page, tmp_path):
@@ -376,6 +377,10 @@ class TestVerdict:
         assert verdicts == ["better", "undecided"]
         changed = "if those of v2 had all failed and those of v1 had all passed, it would be “undecided”"
         assert f"The verdict depends on them: {changed}." in written(est, tmp_path).words
+        few = estimate(counts({"v2": [(3, 4), (2, 3, 1), *[(3, 4)] * 13]}), POOLED, k=1)
+        assert gate(as_if(few, failed="v2"), "v2", at_least=0.5).verdict == "pass"
+        stands = "The verdict stands: in the worst case for it, it is still “passed”."
+        assert stands in written(few, tmp_path, at_least=0.5).words
 
     def test_a_page_without_a_title_says_what_it_is_about(self, quick, crowded, tmp_path):
         """Who is compared with whom, how many agents, or of whom the rate is."""

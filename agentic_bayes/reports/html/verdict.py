@@ -12,7 +12,7 @@ import numpy as np
 
 from agentic_bayes.decisions.compare import EQUIVALENT, LIKELY, Comparison, TaskDifference, comparison
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.decisions.gate import Gate, shown_beside
+from agentic_bayes.decisions.gate import Gate, gate, shown_beside
 from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
@@ -44,6 +44,7 @@ from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 
 MOST_NAMED = 3
+GATE_WORDS = {"pass": "passed", "fail": "failed", "inconclusive": "not settled"}
 PROBABLY = 0.8  # probability from which a task that is not lost is named next to those that are
 MOST_OF_JUDGE = 60  # characters
 MOST_LISTED = 3  # agents that an answer goes through
@@ -181,27 +182,36 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
 
 def _if_missing(est: Estimate, asked: ReportQuestion) -> str:
     """Whether the missing trials could change the verdict: what it would be in the worst cases for it."""
-    one = asked.comparisons[0] if asked.comparisons else None
-    elsewhere = asked.gate or asked.lead or asked.verdict_ranking  # what the page's verdict is
-    if one is None or elsewhere or est.counts.trials.size > MOST_REFITTED or "not_converged" in one.flags:
+    elsewhere = asked.lead or (asked.verdict_ranking and asked.gate is None)  # where the page has its verdict from
+    one = asked.gate or next(iter(asked.comparisons), None)
+    if elsewhere or one is None or est.counts.trials.size > MOST_REFITTED or "not_converged" in one.flags:
         return ""
-    sides = one.trials, one.baseline_trials
-    if not any(trials is not None and trials.unscored for trials in sides):
+    own, others = [one.agent], list[str]()
+    if isinstance(one, Comparison) and isinstance(one.baseline, str):
+        others = [one.baseline]
+    if not any(est.counts.unscored[est.agent_index(name)].any() for name in (*own, *others)):
         return ""
-    names = [one.agent], [one.baseline] if isinstance(one.baseline, str) else []
-    cases = [names] * (one.verdict != "worse") + [names[::-1]] * (one.verdict != "better")
-    question: dict[str, Any] = {"metric": one.metric, "estimand": one.estimand, "rope": one.rope}
-    found = []
+    cases = [(own, others)] * (one.verdict not in ("worse", "fail"))
+    cases += [(others, own)] * (one.verdict not in ("better", "pass"))
+    changed = []
     for failed, passed in cases:
-        there = as_if(est, failed=failed, passed=passed, engine="auto")
-        verdict = comparison(
-            there, one.agent, baseline=one.baseline, task_by_task=False, bounds=False, **question
-        ).verdict
+        verdict = _verdict_again(as_if(est, failed=failed, passed=passed, engine="auto"), one)
         if verdict != one.verdict:
-            found.append(f"{_assumed_words(failed, passed)}, it would be “{verdict}”")
-    if not found:
-        return f"The verdict stands: in the worst case for it, it would still be “{one.verdict}”."
-    return f"The verdict depends on them: {'; '.join(found)}."
+            changed.append(f"{_assumed_words(failed, passed)}, it would be “{GATE_WORDS.get(verdict, verdict)}”")
+    if not changed:
+        return (
+            f"The verdict stands: in the worst case for it, it is still “{GATE_WORDS.get(one.verdict, one.verdict)}”."
+        )
+    return f"The verdict depends on them: {'; '.join(changed)}."
+
+
+def _verdict_again(est: Estimate, one: Gate | Comparison) -> str:
+    """The verdict of the same question on another estimate."""
+    question: dict[str, Any] = {"metric": one.metric, "estimand": one.estimand}
+    if isinstance(one, Gate):
+        return gate(est, one.agent, at_least=one.at_least, confidence=one.confidence, **question).verdict
+    question |= {"baseline": one.baseline, "rope": one.rope, "task_by_task": False, "bounds": False}
+    return comparison(est, one.agent, **question).verdict
 
 
 def _assumed_words(failed: Sequence[str], passed: Sequence[str]) -> str:
