@@ -212,7 +212,7 @@ def test_a_notebook_may_be_light_or_dark(kind):
         ("StoppingRule", ("0.700 (the bar)", "95 % equal-tailed", "200 simulated runs", "on a new task")),
         ("Look", ("look 0 of 10", "P(pass^1 ≥ 0.7), needs", "on a new task", "95 % equal", "hierarchical", "correct")),
         ("RunResults", ("2 trials, 1 passed, 0 failed, 1 errored, 1 pending", "all graders", "1.000")),
-        ("ToolDiagnostics", ("1 of 1", "not called", "95 % Wilson")),
+        ("ToolDiagnostics", ("1 of 1", "not called", "counted in calls")),
         ("Agreement", ("6 items", "95 % percentile bootstrap", "kappa", "alpha")),
     ],
     ids=str,

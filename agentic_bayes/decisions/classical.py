@@ -9,6 +9,7 @@ import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.methods.frequentist import unbiased
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric, equals, exact_percent, format_interval, format_number, plural
 from agentic_bayes.numerics import Array
 
@@ -44,6 +45,17 @@ class ClassicalTest:
             f"{self.name}: difference {format_number(self.difference)}, {exact_percent(self.ci_prob)} confidence "
             f"interval {interval}, p {equals(format_number(self.p_value))}, {plural(self.n_tasks, 'task')}{extra}"
         )
+
+    def disagreement(self, *, is_decided: bool, estimand: Estimand) -> str:
+        """Why the test may find a difference where a verdict does not, or none where it does; empty if they agree."""
+        if math.isnan(self.p_value) or (self.p_value < 1 - self.ci_prob) == is_decided:
+            return ""
+        if estimand == "tasks":
+            return "The verdict is about these tasks only, the test about tasks like these."
+        why = "The test weighs all tasks alike; the model also weighs how often each was tried, and how hard it is"
+        if self.name == "McNemar":
+            why = "The test looks only at the tasks that exactly one of the two passed, and errs on the side of caution"
+        return f"{why}. Treat the verdict as borderline."
 
 
 def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, ci_prob: float) -> ClassicalTest:
@@ -118,4 +130,6 @@ def _mcnemar(own: Array, other: Array, ci_prob: float) -> ClassicalTest:
     half = -float(ndtri((1 - ci_prob) / 2)) * math.sqrt((b + c) / n - ((b - c) / n) ** 2) / math.sqrt(n)
     lower, upper = max((b - c) / n - half, -1.0), min((b - c) / n + half, 1.0)
     note = f"{won} passed by the agent only, {lost} by the baseline only"
+    if p_value >= 1 - ci_prob and (lower > 0 or upper < 0):
+        note += "; the exact test is more cautious than the interval"
     return ClassicalTest("McNemar", (won - lost) / size, lower, upper, p_value, ci_prob, size, note)

@@ -235,6 +235,12 @@ class Comparison(Decision):
         return "equivalent" if self.prob_rope >= EQUIVALENT else "undecided"
 
     @property
+    def disagreement(self) -> str:
+        """Why the frequentist test may disagree with the verdict, in words; empty where it agrees."""
+        is_decided = self.verdict in ("better", "worse")
+        return self.frequentist.disagreement(is_decided=is_decided, estimand=self.estimand)
+
+    @property
     def _why_undecided(self) -> list[str]:
         """Why nothing can be decided, whatever the probabilities."""
         return [reason for flag, reason in NOTHING_DECIDED.items() if flag in self.flags]
@@ -298,11 +304,11 @@ class Comparison(Decision):
             f"{self.headline}: P({what}) {equals(format_percent(chance))}, {points_words(self.mean)}, "
             f"{exact_percent(self.ci_prob)} interval {format_points_range(self.lower, self.upper)} "
             f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
-            f"{''.join(f'; {line}' for line in self._if_errored_words)}{remarks(self.note, self.flags)}"
+            f"{''.join(f'; {line}' for line in self.if_errored_words)}{remarks(self.note, self.flags)}"
         )
 
     @property
-    def _if_errored_words(self) -> list[str]:
+    def if_errored_words(self) -> list[str]:
         """What the comparison comes to if the errored trials had failed or passed, in words."""
         return [
             f"{one.verdict} with errored trials {assumed_words(one.assumed, self.agent, self.baseline)}: "
@@ -356,9 +362,10 @@ class Comparison(Decision):
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
             self.basis,
             self._missing(),
-            *self._if_errored_words,
+            *self.if_errored_words,
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
+            self.disagreement,
             self.note,
             *flag_words(self.flags),
         ]
@@ -538,9 +545,10 @@ def _if_errored(
     ways: tuple[tuple[Literal["failed", "passed"], str], ...] = (("failed", "passed"), ("passed", "failed"))
     for assumed, opposite in ways:
         against: str | float | Estimate = baseline
-        filled: dict[str, str] = {assumed: agent}
+        filled: dict[str, Any] = {assumed: agent}
         if isinstance(baseline, Estimate):
-            against = as_if(baseline, **{opposite: baseline.agents}, which="errored")
+            others: dict[str, Any] = {opposite: baseline.agents}
+            against = as_if(baseline, **others, which="errored")
         elif isinstance(baseline, str):
             filled[opposite] = baseline
         there = as_if(est, **filled, which="errored")

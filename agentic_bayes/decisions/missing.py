@@ -10,6 +10,7 @@ import numpy as np
 
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.methods.judge_labels import Located
+from agentic_bayes.estimation.settings import Engine
 from agentic_bayes.outcomes.missing import MissingTrials, counted_as
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ def as_if(
     failed: str | Iterable[str] = (),
     passed: str | Iterable[str] = (),
     which: MissingTrials = "unscored",
+    engine: Engine | None = None,
 ) -> Estimate:
     """The estimate with the missing trials of some agents counted as failed, and those of others as passed.
 
-    With ``which="errored"`` only trials of crashed agents count. Fitted when first asked for, and once. A difference is
+    With ``which="errored"`` only trials of crashed agents count. Fitted when first asked for, and once; by the
+    estimate's engine, or another. A difference is
     smallest with the agent's trials failed and the baseline's passed, and largest the other way round.
     """
     if np.array_equal(est.outcomes["errored"].values, est.outcomes["unscored"].values):
@@ -36,13 +39,13 @@ def as_if(
 
     def fit() -> Estimate:
         outcomes = counted_as(est.outcomes, failed=down, passed=up, which=which)
-        settings = est.settings
+        settings = est.settings if engine is None else replace(est.settings, engine=engine)
         if settings.judge is not None:  # what is assumed of a trial is no verdict that may be wrong
             assumed = (*settings.judge.assumed, *_assumed(est.outcomes, outcomes))
             settings = replace(settings, judge=replace(settings.judge, assumed=assumed))
         return replace(estimate_as(outcomes, settings), versions=est.versions)
 
-    return est.posterior.once(("as if", frozenset(down), frozenset(up), which), fit)
+    return est.posterior.once(("as if", frozenset(down), frozenset(up), which, engine), fit)
 
 
 def _assumed(before: xr.Dataset, after: xr.Dataset) -> Located:

@@ -90,8 +90,8 @@ class Ranking(Decision):
 
     @property
     def rivals(self) -> dict[str, float]:
-        """The agents that may still be better than the first: with a probability of at least (1 - ci_prob) / 2, up to
-        which an equal-tailed interval of the difference excludes 0. Equal draws count for half.
+        """The agents that are not ruled out as better than the first: those that are with a probability of at least
+        (1 - ci_prob) / 2, up to which an equal-tailed interval of the difference excludes 0. Equal draws count half.
         """
         best = self._alike[self._agents.index(self.rows[0]["agent"])]
         leaders = [self._draws[:, [j]] for j in np.flatnonzero(self._alike == best)]
@@ -138,7 +138,7 @@ class Ranking(Decision):
         low, high, others = best["lower_rank"], best["upper_rank"], len(self.rivals)
         place = f"{low}" if low == high else f"{low} to {high}"
         behind = "all others are clearly behind" if len(self.rows) > 2 else "the other is clearly behind"
-        may = f"{plural(others, 'other agent')} may be better" if others else behind
+        may = f"{plural(others, 'other agent')} not ruled out" if others else behind
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
         tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
         missing = f"; {self.trials}" if self.trials.unscored else ""

@@ -237,7 +237,7 @@ class Sensitivity(Tabular):
             f"{interval_words(self.ci_prob, self.ci_kind)}; the other columns show how far the mean moves if "
             "the prior or the data get less or more weight",
             "band: k exceeds every number of trials, so the data cannot check the model's shape; the band also covers "
-            "what a Dirichlet-process mixture of binomials says, the bounds hold for any shape"
+            "what a model of any shape says (a mixture of binomials), the bounds hold for any shape"
             if beyond
             else "",
             *dict.fromkeys(row.note for row in self.rows),
@@ -296,7 +296,7 @@ def _rows(posterior: Posterior, settings: Settings, agents: Sequence[int]) -> tu
                     bounds = pass_bounds(*posterior.counts.groups(index), metric, prob=prob)
                 notes = []
                 if max(prior.pareto_k, likelihood.pareto_k) > 0.7:
-                    notes.append(f"{agent}: some weights are too uneven (Pareto k > .7) for its moves to be exact")
+                    notes.append(f"{agent}: its moves are approximate, since some draws count for many (Pareto k > .7)")
                 if beyond and judged:
                     notes.append("no band: it would be about the judge's verdicts, not about true successes")
                 found.append(

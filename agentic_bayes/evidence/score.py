@@ -25,6 +25,7 @@ FailureKind = Literal[
     "contradiction",
     "no clear answer",
     "refusal",
+    "no answer",
     "format",
     "missing call",
     "wrong tool",

@@ -19,7 +19,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "support_agent"
 # what docs/report.md explains, in its order: a selector, or a question of the first screen
 MARKED = (
     *(".title", "#verdict", ".lede", ".rates"),
-    *("How sure are we?", "What is missing?", "What next?", "What was tested?", "What got worse?", "What failed most?"),
+    *("How sure are we?", "What is missing?", "What next?", "What would twice the tasks change?", "What was tested?"),
+    *("How far can you trust the judge?", "What got worse?", "What failed most?"),
     "main > nav",
 )
 WIDTH = 1180

@@ -43,7 +43,7 @@ def test_single_trials_give_mcnemars_exact_test():
     assert (found.name, found.n_tasks, found.note) == (
         "McNemar",
         30,
-        "10 passed by the agent only, 3 by the baseline only",
+        "10 passed by the agent only, 3 by the baseline only; the exact test is more cautious than the interval",
     )
     assert found.p_value == pytest.approx(stats.binomtest(10, 13).pvalue)
     assert found.difference == pytest.approx(7 / 30)
@@ -51,6 +51,11 @@ def test_single_trials_give_mcnemars_exact_test():
     b, c, n = 10.5, 3.5, 32
     half = stats.norm.ppf(0.975) * math.sqrt((b + c) - (b - c) ** 2 / n) / n
     assert (found.lower, found.upper) == pytest.approx(((b - c) / n - half, (b - c) / n + half))
+    assert (found.lower > 0, found.p_value > 0.05) == (True, True)  # which the note explains
+    explained = found.disagreement(is_decided=True, estimand="population")
+    assert explained.startswith("The test looks only at the tasks that exactly one of the two passed")
+    assert found.disagreement(is_decided=False, estimand="population") == ""
+    assert "cautious" not in against_agent(of(v1=v1, v2=v1[::-1]), 1, 0, Metric("pass^1"), 0.95).note
 
 
 def test_single_trials_that_all_agree_are_no_evidence():

@@ -99,12 +99,12 @@ def test_report_and_plots_say_what_compare_says(est):
 
 
 def test_the_leader_of_many_equals_is_said_to_be_doubtful():
-    """Among thirteen agents that are alike somebody leads; the sentence says how many may be better."""
+    """Among thirteen agents that are alike somebody leads; the sentence says how many are not ruled out."""
     rng = np.random.default_rng(2)
     cells = {f"agent {i}": [(c, 2) for c in rng.binomial(2, 0.6, 30).tolist()] for i in range(13)}
     ranking = rank(estimate(counts(cells), "hierarchical"))
     assert 1 < ranking.expected_false_leads < 6
-    assert f"; {len(ranking.rivals)} other agents may be better (" in str(ranking)
+    assert f"; {len(ranking.rivals)} other agents not ruled out (" in str(ranking)
     assert ranking.to_dict()["expected_false_leads"] == ranking.expected_false_leads
 
 

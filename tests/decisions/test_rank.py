@@ -141,7 +141,7 @@ def test_the_sentence_counts_the_others_as_there_are():
     well, badly = (99, 100), (1, 100)
     assert "; the other is clearly behind (" in str(rank(pooled(a=well, b=badly)))
     assert "; all others are clearly behind (" in str(rank(pooled(a=well, b=badly, c=badly)))
-    assert "; 1 other agent may be better (" in str(rank(pooled(a=well, b=well, c=badly)))
+    assert "; 1 other agent not ruled out (" in str(rank(pooled(a=well, b=well, c=badly)))
 
 
 def test_a_leader_by_its_prior_alone_is_said_to_be_one():

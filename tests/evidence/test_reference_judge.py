@@ -77,7 +77,7 @@ def test_no_recorded_answer_is_unscored():
 
 def test_a_blank_answer_is_zero():
     """Saying nothing is wrong."""
-    assert judge("42", " \n") == Score(0.0, "The answer is blank.", {"failure_kinds": ["refusal"]})
+    assert judge("42", " \n") == Score(0.0, "The answer is blank.", {"failure_kinds": ["no answer"]})
 
 
 @pytest.mark.parametrize(

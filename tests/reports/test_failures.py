@@ -14,7 +14,7 @@ from agentic_bayes.evidence.recorded import RecordedJudge
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import FailureKind, Score
 from agentic_bayes.reports.html.failures import MEANINGS, MOST_KINDS, failure_tables
-from agentic_bayes.reports.html.trials import ReportTrial, TrialFailure, find_trials
+from agentic_bayes.reports.html.trials import ReportTrial, TrialFailure, count_attempts, find_trials
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "support_agent"
 # what the example's author made go wrong → kinds that name it
@@ -31,7 +31,7 @@ PUT_IN = {
     "result_not_used": {"unused result"},
     "wrong_fact": {"wrong number", "missing fact", "contradiction"},
     "omitted_part": {"missing fact"},
-    "empty_answer": {"refusal"},
+    "empty_answer": {"no answer"},
     "crashed": {"crash"},
 }
 
@@ -82,16 +82,16 @@ def test_a_trial_counts_once_in_each_of_its_kinds():
         trial("a", "t1", 0, (["wrong number"], "41"), (["wrong number"], "40"), (["argument"], "x")),
         trial("a", "t2", 0, (["wrong number"], "39")),
         trial("a", "t2", 1, verdict="pass"),
-        trial("b", "t1", 0, (["crash"], "TimeoutError"), verdict="errored"),
+        trial("a", "t1", 1, (["crash"], "TimeoutError"), verdict="errored"),
+        trial("b", "t1", 0, verdict="pass"),
     ]
     failed, unscored = failure_tables(trials, ("b", "a"))
-    assert unscored is None
-    assert failed.title == "What went wrong in 2 failed trials and 1 agent error"
+    assert (failed.title, unscored.title) == ("What went wrong in 2 failed trials", "Why 1 trial could not be scored")
     assert [(g.name, dict(g.agents), dict(g.tasks)) for g in failed.groups] == [
         ("wrong number", {"a": 2}, {"t1": 1, "t2": 1}),
         ("argument", {"a": 1}, {"t1": 1}),
-        ("crash", {"b": 1}, {"t1": 1}),
     ]
+    assert unscored.count(unscored.groups[0], "a") == "1 (25 %)"  # of its scored and unscored trials
     assert failed.columns == ("b", "a")
     assert [failed.count(failed.groups[0], agent) for agent in failed.columns] == ["0", "2 (67 %)"]
     assert failed.commonest() == "Most common failure: wrong number, in 2 of 3 trials of a."
@@ -115,6 +115,23 @@ def test_a_grader_may_name_kinds_of_its_own():
     assert kinds_of([row(**odd)], **counting) == [("fail", [((), "It shouts.")])]
     failed, _ = failure_tables([trial("a", "t", 0, (["rude"], "It shouts."))], ())
     assert [(group.name, group.meaning) for group in failed.groups] == [("rude", "")]
+
+
+def test_faults_with_tools_that_fail_no_trial_are_said_to_be_causes():
+    """Where only answers count, a note says so, but not where nothing is wrong with tools."""
+    by_tools, by_answers = ([trial("a", "t", 0, ([kind], "x"))] for kind in ("missing call", "wrong number"))
+    for trials, count, said in ((by_tools, False, True), (by_tools, True, False), (by_answers, False, False)):
+        failed, _ = failure_tables(trials, (), tools_count=count)
+        assert ("by themselves they fail no trial" in failed.notes[-1]) == said
+
+
+def test_people_count_attempts_from_one():
+    """The data may number trials from 0, or with gaps: examples and conversations have the first, second, third."""
+    trials = [trial("a", "t", number, (["format"], f"{number}")) for number in (7, 0, 3)]
+    count_attempts([*trials, other := trial("b", "t", 7)])
+    assert [one.attempt for one in trials] == [3, 1, 2]
+    assert other.attempt == 1
+    assert failure_tables(trials, ())[0].groups[0].examples[0].attempt == 3
 
 
 def test_faults_with_tools_are_causes_of_a_wrong_answer():
@@ -226,7 +243,7 @@ def test_counts_without_reasons_say_what_is_missing(tmp_path):
         ("Paris", "Paris or London", "no clear answer"),
         ("yes", "No.", "contradiction"),
         ("The parcel was not lost", "The parcel was lost", "contradiction"),
-        ("12 EUR", "", "refusal"),
+        ("12 EUR", "", "no answer"),
         ("12 EUR", "I'm sorry, but I can't help with that.", "refusal"),
         ("Paris", "It is Paris.", None),
     ],

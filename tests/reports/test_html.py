@@ -21,6 +21,7 @@ from scripted import in_turn, verdict
 from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate, shown_beside
+from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.bounds import pass_bounds
@@ -37,6 +38,8 @@ from agentic_bayes.formatting import (
     format_number,
     format_percent,
     format_percent_range,
+    format_points_range,
+    points_words,
     signed,
 )
 from agentic_bayes.outcomes.count import count_outcomes
@@ -192,13 +195,16 @@ class TestVerdict:
         ids=["better", "worse", "undecided", "equivalent"],
     )
     def test_it_is_compares_own(self, agents, head, tmp_path):
-        """The first heading says what `compare` found, its sentence stands below, and nothing else calls one better."""
+        """The first heading says what `compare` found, its numbers stand below, and nothing else calls one better."""
         est = estimate(counts(agents), POOLED, k=1)
         page = written(est, tmp_path)
         found = compare(est, "v2", baseline="v1")
         wanted = head if found.verdict != "undecided" else "Undecided between v2 and v1"
         assert page.verdict() == wanted
-        assert str(found) in page.words
+        difference = f"{points_words(found.mean, 'percentage point')}, 95 % interval "
+        difference += format_points_range(found.lower, found.upper)
+        assert f"Per attempt: {found.verdict}. " in page.words
+        assert f"{format_percent(found.prob_better)}; the difference is {difference}" in page.words
         if found.verdict != "better":
             assert "is better than" not in page.words.replace("Which version is better", "")
 
@@ -246,26 +252,32 @@ class TestVerdict:
         assert written(quick, tmp_path, agent="v1").verdict() == "v1 is worse than v2"
         assert written(quick, tmp_path, agent="v2", baseline=0.1).verdict() == "v2 is better than 0.100"
         page = written(quick, tmp_path, metric="pass@2", estimand="tasks")
-        assert str(compare(quick, "v2", baseline="v1", metric="pass@2", estimand="tasks")) in page.words
+        one = compare(quick, "v2", baseline="v1", metric="pass@2", estimand="tasks")
+        assert f"Within two attempts: {one.verdict}. The probability of a higher rate is" in page.words
 
     def test_of_several_agents_the_best_is_compared_with_the_next(self, tmp_path):
         """With three agents the ranks are shown, and the first of them is compared with the second."""
         est = estimate(counts({"a": STRONGER, "b": WEAKER, "c": UNEQUAL}), k=1)
         page = written(est, tmp_path)
         assert page.table("Ranking by success per attempt on new tasks")[1][0].startswith("a")
-        assert "The probability that a has a higher rate of success per attempt than c" in page.words
+        assert "Against c, per attempt: " in page.words
+        assert "Difference (new tasks): a minus c, on the 12 tasks that both tried." in page.words
 
     def test_of_several_agents_it_says_who_leads_who_may_be_better_and_who_is_behind(self, tmp_path):
         """Whom nothing tells from the leader is named, or counted where they are many; without such it is the best."""
         well, badly = [(9, 9), (8, 9)] * 4, [(0, 9), (1, 9)] * 4
         for cells, heading, below in (
-            ([well, badly, badly], "a is the best of 3 agents per attempt", "The other 2 agents are clearly behind."),
+            (
+                [well, badly, badly],
+                "a is the best of 3 agents per attempt",
+                "The other 2 agents are clearly behind (",
+            ),
             (
                 [well, well, badly],
-                "a leads 3 agents per attempt, but b may be better",
-                "Chance of being better than a: b 50 %. The other agent is clearly behind.",
+                "a leads 3 agents per attempt; b is not ruled out",
+                "Chance of being better than a: b 50 %. The other agent is clearly behind (below 2.5 %).",
             ),
-            ([well] * 4 + [badly], "a leads 5 agents per attempt, but three others may be better", "c 50 %, d 50 %."),
+            ([well] * 4 + [badly], "a leads 5 agents per attempt; three others are not ruled out", "c 50 %, d 50 %."),
             ([well] * 3, "No clear leader among 3 agents per attempt", "better than a: b 50 %, c 50 %. Leading does"),
         ):
             est = estimate(counts(dict(zip("abcde", cells, strict=False))), Conjugate(pool_tasks=True), k=1)
@@ -294,10 +306,11 @@ class TestVerdict:
 
     def test_the_verdicts_at_other_k_are_told(self, est, page):
         """Whoever reads the first lines alone learns where the verdict is another one at more attempts."""
-        for words, metric in (("For three attempts in a row", "pass^3"), ("For five attempts in a row", "pass^5")):
-            one = compare(est, "v2", baseline="v1", metric=metric)
-            probability = f"the probability that its rate is higher is {format_percent(one.prob_better)}"
-            assert f"{words}: {one.verdict}; {probability}." in page.words
+        one, further = (compare(est, "v2", baseline="v1", metric=metric) for metric in ("pass^3", "pass^5"))
+        probability = f"The probability of a higher rate is {format_percent(one.prob_better)};"
+        assert f"For three attempts in a row: {one.verdict}. {probability}" in page.words
+        shown = {row[0]: row[1] for row in page.table("The difference")[1:]}
+        assert (shown["pass^3"], shown["pass^5"]) == (one.verdict, further.verdict)
 
     def test_the_heading_says_what_the_verdict_is_not(self, tmp_path):
         """Better per attempt and undecided for three in a row is said in one sentence, with the rates of both."""
@@ -317,11 +330,12 @@ class TestVerdict:
 
     def test_the_questions_of_a_reader_are_answered(self, page):
         """How sure, what is missing, what next, on what data, what failed; a flag asks one more; no formula answers."""
-        asked = [text for tag, text in page.said if tag == "dt"][:7]
+        asked = [text for tag, text in page.said if tag == "dt"][:8]
         assert asked == [
             "How sure are we?",
             "What is missing?",
             "What next?",
+            "What would twice the tasks change?",
             "What was tested?",
             "Any doubts?",  # the agents did not all try the same tasks
             "What got worse?",
@@ -329,8 +343,55 @@ class TestVerdict:
         ]
         assert "3 of 90 trials could not be scored (0 of v2, 3 of v1); they count neither" in page.words
         low, high = (format_percent(n / 42) for n in (14, 17))
-        assert f"Had they all failed, or all passed, v1 would have passed {low} or {high} of its trials." in page.words
+        assert f"all passed, the shares of all trials would be: v1 {low} or {high}. These are counts;" in page.words
+        assert "The verdict stands: in the worst case for it, it is still “better”." in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.8" in page.words
+
+    def test_twice_the_tasks_make_intervals_narrower(self, est, page, tmp_path):
+        """What is promised of an interval is what a fit to as many tasks again gives, and what is open stays named."""
+        one = compare(est, "v2", baseline="v1")
+        (text,) = re.findall(r"intervals would be: per attempt (\S+) to (\S+) points;", page.words)
+        promised = float(text[1]) - float(text[0])
+        twice = compare(estimate(counts({name: cells * 2 for name, cells in TWO.items()})), "v2", baseline="v1")
+        assert promised == pytest.approx(100 * (one.upper - one.lower) / 2**0.5, abs=1)
+        assert promised == pytest.approx(100 * (twice.upper - twice.lower), rel=0.1)
+        assert "With 20 tasks, tried as often, intervals would be about 0.7 times as wide." in page.words
+        tasks = written(est, tmp_path, estimand="tasks").words
+        assert "Nothing, since the numbers are about these tasks only." in tasks
+
+    def test_what_is_open_has_a_command_that_could_settle_it(self, tmp_path):
+        """Better per attempt and open for three in a row: the page says how to plan for the latter."""
+        cells = {"v1": [(c, 4) for c in (0, 0, 0, 1, 1, 4) * 3], "v2": [(c, 4) for c in (1, 1, 1, 2, 2, 4) * 3]}
+        est = estimate(counts(cells), k=(1, 3))
+        gap = compare(est, "v2", baseline="v1", metric="pass^3").mean
+        words = written(est, tmp_path).words
+        assert f"agentic-bayes plan FILE --agent v2 --metric pass^3 --difference {round(gap, 2):g}" in words
+        assert re.search(r"for three attempts in a row \+\S+ to \S+ points, no longer undecided\.", words)
+
+    def test_missing_trials_that_could_change_the_verdict_are_said_to(self, tmp_path):
+        """If what is missing had failed for one and passed for the other, nothing would be shown."""
+        cells = {"v1": [(1, 4, 0), (2, 4, 0)] * 10, "v2": [(2, 4, 4), (3, 4, 0)] * 10}
+        est = estimate(counts(cells), "hierarchical", k=1)
+        worst = estimate(counts(cells | {"v2": [(2, 8), (3, 4)] * 10}), "hierarchical", k=1)
+        verdicts = [compare(one, "v2", baseline="v1").verdict for one in (est, worst)]
+        assert verdicts == ["better", "undecided"]
+        changed = "if those of v2 had all failed and those of v1 had all passed, it would be “undecided”"
+        assert f"The verdict depends on them: {changed}." in written(est, tmp_path).words
+        few = estimate(counts({"v2": [(3, 4), (2, 3, 1), *[(3, 4)] * 13]}), POOLED, k=1)
+        assert gate(as_if(few, failed="v2"), "v2", at_least=0.5).verdict == "pass"
+        stands = "The verdict stands: in the worst case for it, it is still “passed”."
+        assert stands in written(few, tmp_path, at_least=0.5).words
+
+    def test_a_page_without_a_title_says_what_it_is_about(self, quick, crowded, tmp_path):
+        """Who is compared with whom, how many agents, or of whom the rate is."""
+
+        def title(page):
+            return " ".join(re.sub("<[^>]*>", "", re.search(r'<p class="title">(.*?)</p>', page.text)[1]).split())
+
+        assert title(crowded) == "13 agents compared"
+        assert title(written(quick, tmp_path)) == "v2 compared with v1"
+        assert title(written(quick, tmp_path, at_least=0.5)) == "Reliability of v2"
+        assert title(written(quick, tmp_path, title="Release 2")) == "Release 2"
 
 
 class TestManyAgents:
@@ -344,6 +405,14 @@ class TestManyAgents:
             [format_percent(r["mean"]), format_percent_range(r["lower"], r["upper"])] for r in found.to_dict("records")
         ]
         assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
+
+    def test_there_is_a_ranking_by_several_in_a_row(self, crowd, crowded):
+        """Folded below the first, with its own leader and rivals, who are also named on the first screen."""
+        found = rank(crowd, metric="pass^3", estimand="tasks").to_pandas()
+        rows = crowded.table("Ranking by success three times in a row on these tasks")[1:]
+        assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
+        best = format_percent(found["prob_best"].iloc[0])
+        assert f"is best for three attempts in a row with a probability of {best}." in crowded.words
 
     def test_who_may_be_as_good_as_the_best_is_named(self, crowd):
         """Rivals of the first are better with a probability of 2.5 % or more, which is that of `superiority`."""
@@ -381,7 +450,7 @@ class TestManyAgents:
         titles = [caption for caption in page.tables if re.match("Tasks that agent", caption)]
         assert len(titles) == 2  # lost, won
         assert all("OLD" in title and "NEW" in title for title in titles)
-        assert re.search(r"Lost compared with [^:]*NEW", page.words)
+        assert re.search(r"Tasks lost to [^:]*NEW", page.words)
 
     def test_long_tables_are_folded(self, crowded, page):
         """Of many agents only pictures, the ranking and trials stand open before the tasks; of two, all tables do."""
@@ -443,19 +512,22 @@ class TestNumbers:
             assert [row[4] for row in rows] == [r["flags"] for r in own]
 
     def test_every_table_of_numbers_says_what_they_are(self, est, page):
-        """Place and probability of the interval are said; one line per section has the method and its words."""
+        """Place and probability of the interval are said; one line has the method, and its words stand nowhere else."""
         assert {"At k = 1, on a new task of this kind", "On a new task of this kind"} <= set(page.tables)
         assert not [caption for caption in page.tables if re.search("crossed|estimand|equal-tailed|posterior", caption)]
         method = "Method: crossed, posterior mean with 95 % equal-tailed interval; unit conversation, indicator correct"
-        assert page.words.count(method) == 3  # of the estimates, the curves and the tasks
+        assert page.words.count(method) == 1
+        unfolded = Page(re.sub(r"<details.*?</details>", "", page.text, flags=re.DOTALL)).words
+        others = re.sub(r"Method: .*?the estimand tasks\.", "", unfolded)
+        assert not re.search("posterior|equal-tailed|frequentist|estimand|plug-in|unbiased|Pareto|Wilson", others)
         assert "bands: 95 % intervals; dashed" in page.words
         assert "the estimated success rate on this task with its 95 % interval." in page.words
-        assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
+        assert "Difference (new tasks): v2 minus v1, on the 10 tasks that both tried." in page.words
         assert not re.search(r"<(?! ?[\d.])|Undefined|None", page.words)
 
     def test_the_numbers_of_the_curves_are_each_agents_own(self, est, page):
         """At k = 1, where pass@1 is left out, as elsewhere."""
-        rows = page.table("Means, intervals and plug-in values")[1:]
+        rows = page.table("Means and intervals over k")[1:]
         for agent in est.agents:
             for metric in ("pass^1", "pass@3", "pass^3"):
                 mean = est.distribution(agent, metric=metric).mean
@@ -526,11 +598,11 @@ class TestNumbers:
         est = estimate(counts(cells), "hierarchical", k=1)
         page = written(est, tmp_path)
         task = compare(est, "v2", baseline="v1").lost[0]
-        sure = f"{format_percent(1 - task.prob_better)} sure that it is worse"
-        assert f"Lost compared with v1: task 1 (4 of 4 → 0 of 4, {sure})." in page.words
+        sure = f"{shown_beside(1 - task.prob_better, 0.9)} sure"
+        assert f"Tasks lost to v1: task 1 (4 of 4 → 0 of 4, {sure})." in page.words
         interval = signed(f"{format_number(task.mean)} {format_interval(task.lower, task.upper)}")
         assert page.table("Tasks that v2 lost to v1")[1] == ["task 1", "4 of 4", "0 of 4", interval, sure]
-        assert page.data(1)["difference"]["share"][0].endswith(f" %\n{sure}")
+        assert page.data(1)["difference"]["share"][0].endswith(" %\nlost")
         crossed = estimate(counts(cells), "crossed", k=1)  # there task 1 is easy for v1, and its mean not the lowest
         assert worst_tasks(crossed, ["v2"])["v2"][0] == ("task 1", 0, 4)
 
@@ -548,7 +620,7 @@ class TestNumbers:
             lower = 0.01 if wanted == "better" else -0.01
             test = replace(one.frequentist, p_value=p)
             table = comparison_table([replace(one, lower=lower, upper=0.4, frequentist=test)])
-            assert (table.rows[0][1], len(table.notes) == 2) == (wanted, explained)
+            assert (table.rows[0][1], "Treat the verdict as" in table.notes[-1]) == (wanted, explained)
 
     def test_equal_counts_are_no_lead(self, tmp_path):
         """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""
@@ -556,7 +628,7 @@ class TestNumbers:
         est = estimate(counts(cells), "hierarchical", k=1)
         difference = written(est, tmp_path).data(1)["difference"]
         assert abs(difference["better"][0] - 0.5) > 0.4  # the agents are that different
-        assert (difference["lead"][0], difference["share"][0].endswith(", no lead")) == (0, True)
+        assert (difference["lead"][0], difference["share"][0]) == (0, "even")
         assert difference["lead"][1:] == [1] * 20
 
     def test_groups_are_in_the_report(self, tmp_path):
@@ -581,7 +653,7 @@ class TestNumbers:
             f"{first.baseline_successes} of {first.baseline_trials}",
             f"{first.successes} of {first.trials}",
         ]
-        assert rows[0][4] == f"{format_percent(first.prob_better)} sure that it is better"
+        assert rows[0][4] == f"{shown_beside(first.prob_better, 0.9)} sure"
 
     def test_what_is_undefined_is_a_dash_with_its_reason(self, tmp_path):
         """An agent of which nothing was scored has dashes and the reason; the data hold null."""
@@ -590,14 +662,14 @@ class TestNumbers:
         row = next(row for row in page.table("On these tasks") if row[:2] == ["pass^1", "v1"])
         assert (row[2:4], "nothing was scored" in row[-1]) == (["–", "–"], True)
         assert "– (nothing was scored)" in page.words
-        assert "v1 would have passed 0 % or 100 % of its trials" in page.words
+        assert "the shares of all trials would be: v1 0 % or 100 %." in page.words
         assert "NaN" not in page.text
         assert "nan" not in page.words.lower().split()
 
     def test_flags_say_what_they_mean_and_where(self, page):
         """A flag of any number is explained, with agents and k."""
         assert "extrapolated: k exceeds every number of trials" in page.words
-        assert "(v1, v2; population, tasks; k = 5)." in page.words
+        assert "(v1, v2; new tasks, these tasks; k = 5)." in page.words
 
     def test_only_k_that_were_asked_for_are_in_the_table(self, tmp_path):
         """The slider knows more k than the tables, a large one too."""
@@ -873,9 +945,10 @@ class TestCommands:
         assert page.verdict().startswith("support-v2 passes") or "has not passed the gate" in page.verdict()
         assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@2", "pass^1", "pass^2"}
         assert (
-            "A classical test (paired t, p = 0.052) does not find a difference: treat it as borderline." in page.words
+            "A classical test (paired t, p = 0.052) does not find a difference. The test weighs all tasks" in page.words
         )
-        assert "Judged by reference-judge/4, whose errors are not corrected for: no human labels" in page.words
+        assert "reference-judge/4 gave the verdicts. No human labels were given" in page.words
+        assert "scores at least 0.7 of 1, whatever tools were called." in page.words
         said_by = {one[0] for one in page.data(2)["trials"] if one[6][0][1]}
         assert said_by == {0}  # only the first version's conversations were given
         assert "agentic-bayes estimate e.jsonl --unit conversation --indicator answer" in page.words
@@ -892,7 +965,7 @@ class TestCommands:
         rate = re.search(r"<strong>(.*?)</strong> (.*?)</span>", page.text)
         assert f"| agent | {rate[1]} ({rate[2]}) |" in text
         assert text.count("<details>") == text.count("</details>") > 3
-        assert "<details><summary>How to read this</summary>\n\n- An agent is called “better”" in text
+        assert "<details><summary>How to read this</summary>\n\n- “Better” or “worse”:" in text
 
     def test_of_a_run_of_a_suite(self, run, tmp_path):
         """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""

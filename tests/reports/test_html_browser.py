@@ -306,14 +306,14 @@ class TestConversations:
         """The first attempt that did not pass is shown; another one is chosen by its button."""
         css(opened, "#task-table tbody button")[0].click()
         chosen = css(opened, ".trials button[aria-pressed=true]")
-        assert [button.text for button in chosen] == ["2: failed"]
+        assert [button.text for button in chosen] == ["3: failed"]
         said = css(opened, ".transcript")[0].text
         parts = ("What does task 1 cost?", "It costs 99 EUR.", "12 EUR", 'get_price(item="task 1")', '{"eur": 12}')
         assert all(part in said for part in parts)
         assert "answer: 0.000" in said
         assert "tools: 0.750" in said
         css(opened, ".trials button")[0].click()
-        assert [one.text for one in css(opened, ".trials button[aria-pressed=true]")] == ["0: passed"]
+        assert [one.text for one in css(opened, ".trials button[aria-pressed=true]")] == ["1: passed"]
         assert "It costs 12 EUR." in css(opened, ".transcript")[0].text
         css(opened, "#close")[0].click()
 

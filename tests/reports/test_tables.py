@@ -1,5 +1,6 @@
 """Tables for people: every number with its denominator, and what makes it doubtful below it."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -189,13 +190,19 @@ class TestEvidenceTable:
 
 
 def test_the_commonest_fault_with_tools_is_a_sentence():
-    """It names the tool, and how many conversations the calls are from: here three calls of two trials."""
+    """It is in the most conversations, whatever calls one of them repeats, and both are counted."""
     extra = {"search": {"extra": 1, "made": 1}}
+    again = {"lookup": {"extra": 9, "made": 9, "arguments": {"id": {"unequal": 9}}}}
     zero = dict.fromkeys(("selection", "parameters", "sequence", "tool_overall"), 0.0)
     zero |= {"tools_correct": False, "tool_reason": "extra", "tool_details": extra}
     rows = [scored("a", *place, answer_score=1.0, **zero) for place in ((0, 0), (0, 1), (1, 0))]
-    fault = "Most common fault with tools: a called search when it was not expected (3 of 3 calls, in 2 conversations)."
+    rows.append(scored("a", 2, 0, answer_score=1.0, **(zero | {"tool_details": again})))
+    fault = "Most common fault with tools: a called search when it was not expected, in 2 conversations (3 of 3 calls)."
     assert commonest_fault(Evidence(tuple(rows))) == fault
+    wrong = "a called lookup with a wrong argument “id”, in 1 conversation (9 of 9 calls)."
+    assert commonest_fault(Evidence((replace(rows[-1], tool_details={"lookup": again["lookup"] | {"extra": 0}}),))) == (
+        f"Most common fault with tools: {wrong}"
+    )
     assert commonest_fault(Evidence((scored("a", 0, 0, answer_score=1.0),))) == ""
 
 

@@ -872,7 +872,7 @@ def test_the_environment_is_as_it_was(command):
     ("kind", "config", "answer", "expected", "named"),
     [
         ("exact_match", {}, "Lyon", {"text": "Paris"}, ["wrong answer"]),
-        ("exact_match", {}, " ", {"text": "Paris"}, ["refusal"]),
+        ("exact_match", {}, " ", {"text": "Paris"}, ["no answer"]),
         ("exact_match", {}, "Paris", {"text": "Paris"}, None),
         ("contains", {}, "Lyon", {"text": "Paris"}, ["missing fact"]),
         ("regex", {"pattern": "^[A-Z]+$"}, "Lyon", {}, ["format"]),

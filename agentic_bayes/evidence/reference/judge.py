@@ -154,7 +154,7 @@ class ReferenceJudge:
         if answer is None:
             return Unscored("no answer was recorded")
         if not answer.strip():
-            return flawed(0.0, "The answer is blank.", "refusal")
+            return flawed(0.0, "The answer is blank.", "no answer")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
         answer = with_initials(answer if "{" in reference else given_in_json(answer))

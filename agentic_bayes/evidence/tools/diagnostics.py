@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -117,16 +117,14 @@ class ToolDiagnostics(Tabular):
         """The problems and arguments with the most failures."""
         rows = [
             [
-                *(row["agent"], row["tool"], row["what"], f"{row['failed']:,} of {row['of']:,}"),
+                *(row["agent"], row["tool"], _what_words(row["what"]), f"{row['failed']:,} of {row['of']:,}"),
                 *(format_number(row["share"]), format_interval(row["lower"], row["upper"])),
             ]
             for row in self._worst_rows()
         ]
         header = ["agent", "tool", "what", "calls", "share", "interval"]
-        intervals = (
-            f"{exact_percent(self.ci_prob)} Wilson intervals at the effective number of calls (tasks as clusters)"
-        )
-        notes = ["" if rows else "nothing was wrong with any call", intervals]
+        intervals = f"{exact_percent(self.ci_prob)} intervals, which allow for the calls of one task being alike"
+        notes = ["" if rows else "nothing was wrong with any call", f"counted in calls, not in trials; {intervals}"]
         unexpected = self.tools["failed"][self.tools["problem"] == "not expected"].sum()
         if 2 * unexpected > self.tools["failed"].sum():
             notes.append("most faults are calls that were not expected; a rubric with mode superset allows them")
@@ -202,17 +200,21 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
     )
 
 
-def faulty_conversations(evidence: Evidence, agent: str, tool: str, what: str) -> int:
-    """In how many conversations of an agent a problem of `ToolDiagnostics.to_pandas` occurred."""
+def _what_words(what: str) -> str:
+    """A problem, or an argument that went wrong, in words."""
+    return f"wrong {what}" if what.startswith("argument ") else what
 
-    def failed(counts: Mapping[str, Any]) -> int:
-        if what in _PROBLEMS:
-            return int(counts.get(_PROBLEMS[what][1], 0))
-        tally = counts.get("arguments", {}).get(what.removeprefix("argument "), {})
-        return sum(int(tally.get(kind, 0)) for kind in _LOST)
 
-    rows = (row for row in evidence.rows if row.agent == agent and row.tool_overall is not None)
-    return len({(row.task, row.trial) for row in rows if failed(row.tool_details.get(tool, {}))})
+def faulty_conversations(evidence: Evidence) -> Counter[tuple[str, str, str]]:
+    """In how many conversations each problem of `ToolDiagnostics.to_pandas` occurred, by agent, tool and problem."""
+    found = set()
+    for row in evidence.rows:
+        for tool, counts in row.tool_details.items() if row.tool_overall is not None else ():
+            whats = [what for what, (_, failed, _) in _PROBLEMS.items() if int(counts.get(failed, 0))]
+            for argument, tally in counts.get("arguments", {}).items():
+                whats += [f"argument {argument}"] if any(int(tally.get(kind, 0)) for kind in _LOST) else []
+            found |= {(row.agent, tool, what, row.task, row.trial) for what in whats}
+    return Counter(one[:3] for one in found)
 
 
 def tool_failures(tools: Mapping[str, Any], utilization: float | None) -> list[FailureKind]:

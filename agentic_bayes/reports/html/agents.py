@@ -82,8 +82,10 @@ def ranked_agents(est: Estimate, ranking: Ranking) -> list[RankedAgent]:
 def ranking_table(asked: ReportQuestion, ranking: Ranking) -> Table:
     """The ranking's own table, headed by what it ranks by; with who may be best, unless the verdict says so."""
     table = ranking.table()
-    notes = [*([] if asked.verdict_ranking else [standing_words(ranking)]), *table.notes]
-    title = f"Ranking by {success_words(asked.metric, ranking.estimand)}"
+    _, *further = table.notes  # how ranks were made is in the page's line on its method
+    said_above = ranking is asked.verdict_ranking
+    notes = [*([] if said_above else [standing_words(ranking)]), *further]
+    title = f"Ranking by {success_words(Metric(ranking.metric), ranking.estimand)}"
     return replace(table, title=title, text="", notes=notes)
 
 

@@ -22,10 +22,9 @@ from agentic_bayes.reports.html.opening import (
     headline,
     main_estimator,
     rate_groups,
-    second_metric,
     shown_agents,
 )
-from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.question import ReportQuestion, second_metric
 from agentic_bayes.reports.tables import RowKey
 from agentic_bayes.reports.thresholds import THRESHOLDS, estimates_at
 
@@ -130,7 +129,7 @@ def _same(counted: xr.Dataset, est: Estimate, *names: str) -> bool:
 
 
 def _metrics(est: Estimate, asked: ReportQuestion) -> Sequence[Metric]:
-    return [metric for metric in (asked.metric, second_metric(est, asked)) if metric is not None]
+    return [metric for metric in (asked.metric, second_metric(est, asked.metric)) if metric is not None]
 
 
 def _row(fit: Estimate, asked: ReportQuestion, est: Estimate, threshold: float) -> ThresholdRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -27,7 +27,8 @@ MEANINGS: Mapping[str, str] = {  # of every `FailureKind`
     "wrong answer": "another answer than expected",
     "contradiction": "the answer says the opposite of what was expected",
     "no clear answer": "the answer does not commit itself",
-    "refusal": "the agent declined, or said nothing",
+    "refusal": "the agent declined",
+    "no answer": "the answer is blank",
     "format": "the form of the answer: its length, pattern or format",
     "missing call": "an expected call was not made",
     "wrong tool": "another tool was called instead of the expected one",
@@ -38,6 +39,7 @@ MEANINGS: Mapping[str, str] = {  # of every `FailureKind`
     "unused result": "the answer does not use what the tools returned",
     "crash": "the agent ended with an error",
 }
+BY_TOOLS = frozenset(list(MEANINGS)[list(MEANINGS).index("missing call") : list(MEANINGS).index("crash")])
 _MOST_OWN = 200  # kinds that graders may name in words of their own; the reasons of further ones are read
 _UNEXPLAINED, _OTHERS = "no reason given", "other reasons"
 
@@ -47,7 +49,7 @@ class FailureExample(NamedTuple):
 
     agent: str
     task: str
-    trial: int
+    attempt: int
     reason: str
 
 
@@ -64,7 +66,7 @@ class FailureGroup:
     def add(self, trial: ReportTrial, reason: str) -> None:
         """Count a trial."""
         if trial.agent not in self.agents or (trial.task not in self.tasks and len(self.tasks) < 2 * EXAMPLES):
-            example = FailureExample(trial.agent, trial.task, trial.number, reason)
+            example = FailureExample(trial.agent, trial.task, trial.attempt, reason)
             self._candidates[trial.agent, trial.task] = example
         self.agents[trial.agent] += 1
         self.tasks[trial.task] += 1
@@ -170,34 +172,41 @@ class FailureTable:
         rows = [[g.name, f"{g.trials:,}", f"{len(g.tasks):,}", self.most(g), g.meaning] for g in self.groups]
         header = ["what went wrong", "trials", "tasks", "agents", "meaning"]
         yield Table(title=self.title, header=header, rows=rows, notes=self.notes, noun="kind")
-        rows = [[g.name, e.agent, e.task, f"{e.trial}", cut(e.reason, 300)] for g in self.groups for e in g.examples]
-        header = ["what went wrong", "agent", "task", "trial", "reason"]
+        rows = [[g.name, e.agent, e.task, f"{e.attempt}", cut(e.reason, 300)] for g in self.groups for e in g.examples]
+        header = ["what went wrong", "agent", "task", "attempt", "reason"]
         yield Table(title=f"Examples: {self.title[0].lower()}{self.title[1:]}", header=header, rows=rows)
 
 
 def failure_tables(
-    trials: Sequence[ReportTrial], agents: Sequence[str]
+    trials: Sequence[ReportTrial], agents: Sequence[str], *, tools_count: bool = True
 ) -> tuple[FailureTable | None, FailureTable | None]:
-    """What went wrong in failed and crashed trials, and why trials are unscored; None where there are none.
+    """What went wrong in failed trials, and why trials are not scored; None where there are none.
 
-    `agents` gives their order; trials may be of further ones.
+    `agents` gives their order; trials may be of further ones. Unless `tools_count`, faults with tools fail no trial.
     """
-    tried = Counter(one.agent for one in trials)
-    totals = {agent: tried[agent] for agent in dict.fromkeys([*agents, *sorted(tried)]) if tried[agent]}
-    failed = [one for one in trials if one.verdict in ("fail", "errored")]
-    unscored = [one for one in trials if one.verdict == "unscored"]
-    crashes = sum(one.verdict == "errored" for one in failed)
-    counted = [plural(len(failed) - crashes, "failed trial")] if crashes < len(failed) else []
-    counted += [plural(crashes, "agent error")] if crashes else []
-    notes = ["One trial can show several kinds of failure. In brackets and as bars: the share of that agent's trials."]
-    notes += ["Agent errors count as not scored, not as failed."] if crashes else []
+    order = dict.fromkeys([*agents, *sorted({one.agent for one in trials})])
+    failed, missing = (
+        [one for one in trials if one.verdict in verdicts] for verdicts in (("fail",), ("unscored", "errored"))
+    )
+    scored = Counter(one.agent for one in trials if one.verdict in ("pass", "fail"))
+    tried = scored + Counter(one.agent for one in missing)
+    shares = "In brackets and as bars: the share of the agent's {}trials."
+    notes = [f"One trial can have several kinds. {shares.format('scored ')}"]
+    if not tools_count and any(kind in BY_TOOLS for one in failed for kinds, _ in one.failures for kind in kinds):
+        notes.append("Faults with tools are listed as likely causes; by themselves they fail no trial.")
+    unscored = f"Why {plural(len(missing), 'trial')} could not be scored"
     return (
-        _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes) if failed else None,
-        _table(f"Why {plural(len(unscored), 'trial')} could not be scored", unscored, totals, []) if unscored else None,
+        _table(f"What went wrong in {plural(len(failed), 'failed trial')}", failed, scored, order, notes),
+        _table(unscored, missing, tried, order, [shares.format("")]),
     )
 
 
-def _table(title: str, trials: Sequence[ReportTrial], totals: Mapping[str, int], notes: list[str]) -> FailureTable:
+def _table(
+    title: str, trials: Sequence[ReportTrial], tried: Mapping[str, int], order: Iterable[str], notes: list[str]
+) -> FailureTable | None:
+    if not trials:
+        return None
+    totals = {agent: tried[agent] for agent in order if tried[agent]}
     groups, words = _groups(trials)
     notes += ["Kinds in “quotes” are other reasons, grouped by the words they share."] if words else []
     if (more := len(groups) - MOST_KINDS) > 0:

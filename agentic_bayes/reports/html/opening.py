@@ -25,14 +25,13 @@ from agentic_bayes.formatting import (
     with_more,
 )
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
-from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.question import ReportQuestion, second_metric
 from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.tables import ESTIMANDS, RowKey
 
 MOST_NAMED = 2  # agents that a headline names as possibly better
 MOST_RIVALS = 5  # that the line below it names
 MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
-PROBABLY = 0.8  # probability from which an unsettled verdict is called probable
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 KINDS = {"better": "good", "worse": "bad", "equivalent": "good", "undecided": "open"}
 GATE_KINDS = {"pass": "good", "fail": "bad", "inconclusive": "open"}
@@ -130,6 +129,18 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
     return f"{short_name(asked.agent, *est.agents)}: {agent_words(est, asked, asked.agent, rows)}", "open"
 
 
+def default_title(est: Estimate, asked: ReportQuestion) -> str:
+    """What a page is about, where its author does not say; verdicts that were given elsewhere say it themselves."""
+    if asked.lead is not None:
+        return ""
+    agent = short_name(asked.agent, *est.agents)
+    if asked.gate is None and asked.verdict_ranking is not None:
+        return f"{len(est.agents):,} agents compared"
+    if asked.gate is None and asked.comparisons:
+        return f"{agent} compared with {baseline_words(asked.comparisons[0]).removeprefix('the value ')}"
+    return f"Reliability of {agent}"
+
+
 def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
     """Who is best of several agents, and whether others may be."""
     names, rivals = [row["agent"] for row in ranking.rows], list(ranking.rivals)
@@ -140,10 +151,10 @@ def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
         return f"{best} is the best of {agents} {words}{more}", "good"
     if len(rivals) == len(names) - 1:
         return f"No clear leader among {agents} {words}", "open"
-    others = " or ".join(short_name(name, *names) for name in rivals)
+    others = " and ".join(short_name(name, *names) for name in rivals)
     if len(rivals) > MOST_NAMED:
         others = f"{_count(len(rivals))} others"
-    return f"{best} leads {agents} {words}, but {others} may be better", "open"
+    return f"{best} leads {agents} {words}; {others} {'is' if len(rivals) == 1 else 'are'} not ruled out", "open"
 
 
 def _open(comparisons: Sequence[Comparison]) -> bool:
@@ -172,9 +183,7 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         return ""
     where = ESTIMANDS[asked.estimand].removeprefix("on ").replace("a new task", "new tasks")
     if (gate := asked.gate) is not None:
-        return " ".join(
-            [_gate_words(gate), *map(_sure, sorted(asked.comparisons[:2], key=lambda one: Metric(one.metric).k))]
-        )
+        return _gate_words(gate)
     if not asked.comparisons:
         return f"The rate is about {where}. Whether it is good enough depends on the rate you need."
     one = asked.comparisons[0]
@@ -191,10 +200,17 @@ def lede(est: Estimate, asked: ReportQuestion) -> str:
         return f"{standing_words(asked.verdict_ranking)} {good}"
     order = ""
     if asked.ranking is not None:
-        first = asked.ranking.rows[0]
-        best, probability = short_name(first["agent"], *est.agents), format_percent(first["prob_best"])
-        order = f"Of {len(asked.ranking.rows):,} agents, {best} is best with a probability of {probability}. "
+        order = f"{best_words(asked.ranking)} "
     return f"{order}The verdict is about {where}. {more}"
+
+
+def best_words(ranking: Ranking) -> str:
+    """Who is most probably the best, by what."""
+    first, names = ranking.rows[0], [row["agent"] for row in ranking.rows]
+    best, words = short_name(first["agent"], *names), attempts_words(Metric(ranking.metric))
+    return (
+        f"Of {len(names):,} agents, {best} is best {words} with a probability of {format_percent(first['prob_best'])}."
+    )
 
 
 def standing_words(ranking: Ranking) -> str:
@@ -203,8 +219,9 @@ def standing_words(ranking: Ranking) -> str:
     chances = [f"{short_name(name, *names)} {format_percent(p)}" for name, p in list(rivals.items())[:MOST_RIVALS]]
     behind = len(names) - 1 - len(rivals)
     may = f"Chance of being better than {short_name(names[0], *names)}: {with_more(chances, len(rivals))}."
-    clear = f"The other {behind:,} agents are clearly behind." if behind > 1 else "The other agent is clearly behind."
-    return " ".join([may] * bool(rivals) + [clear] * bool(behind))
+    least = f"below {format_percent((1 - ranking.rows[0]['ci_prob']) / 2, 1)}"
+    others, chance = (f"other {behind:,} agents are", f"each {least}") if behind > 1 else ("other agent is", least)
+    return " ".join([may] * bool(rivals) + [f"The {others} clearly behind ({chance})."] * bool(behind))
 
 
 def _gate_words(gate: Gate) -> str:
@@ -222,26 +239,6 @@ def _either(one: Comparison) -> str:
     if isinstance(one.baseline, str):
         return f"Either of {short_name(one.agent, one.baseline)} and {short_name(one.baseline, one.agent)} may be ahead"
     return f"{short_name(one.agent, one.baseline)} may be above or below {baseline_words(one)}"
-
-
-def _sure(one: Comparison) -> str:
-    """A comparison's verdict in a sentence with its probability."""
-    agent, words = short_name(one.agent, one.baseline), attempts_words(Metric(one.metric))
-    scope = f"{words[0].upper()}{words[1:]}"
-    share = one.prob_better
-    match one.verdict:
-        case "equivalent":
-            return f"{scope}, {compared_words(one)} ({format_percent(one.prob_rope)} sure)."
-        case "undecided":
-            if max(share, 1 - share) < PROBABLY:
-                than = f"{agent} is better than {baseline_words(one)}"
-                return f"{scope}, nothing is settled: {than} with a probability of {format_percent(share)}."
-            word = f"{'better' if share > 0.5 else 'worse'} than {baseline_words(one)}"
-            sure = format_percent(max(share, 1 - share))
-            return f"{scope}, {agent} is probably {word} ({sure} sure), but that is not settled."
-        case verdict:
-            sure = format_percent(share if verdict == "better" else 1 - share)
-            return f"{scope}, {compared_words(one)} ({sure} sure)."
 
 
 def agent_words(est: Estimate, asked: ReportQuestion, agent: str, rows: Rows) -> str:
@@ -268,14 +265,9 @@ def main_estimator(est: Estimate) -> str:
 
 def rate_groups(est: Estimate, asked: ReportQuestion, rows: Rows) -> list[RateGroup]:
     """The rates of the verdict's agents by its own metric, and by one more that keeps it in proportion."""
-    return [_rate_group(est, asked, metric, rows) for metric in (asked.metric, second_metric(est, asked)) if metric]
-
-
-def second_metric(est: Estimate, asked: ReportQuestion) -> Metric | None:
-    """The plain success rate for a verdict on several attempts; several in a row for one on the plain rate."""
-    if asked.metric.k > 1:
-        return Metric("pass^1")
-    return next((Metric.of("pass_pow_k", k) for k in est.settings.k if k > 1), None)
+    return [
+        _rate_group(est, asked, metric, rows) for metric in (asked.metric, second_metric(est, asked.metric)) if metric
+    ]
 
 
 def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows) -> RateGroup:

@@ -39,7 +39,7 @@ from agentic_bayes.reports.html.by_threshold import threshold_rows
 from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.frontier import frontiers
-from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups, rate_words
+from agentic_bayes.reports.html.opening import Rows, default_title, headline, lede, rate_groups, rate_words
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import (
@@ -52,7 +52,7 @@ from agentic_bayes.reports.html.text import (
     said,
     shown,
 )
-from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
+from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, count_attempts, find_trials
 from agentic_bayes.reports.html.verdict import answers, reading_lines
 from agentic_bayes.reports.tables import (
     ESTIMANDS,
@@ -102,7 +102,7 @@ def write_report(
     path : path
         File to write; an existing one is replaced as a whole. The same arguments give the same bytes.
     title : str, optional
-        What the report is about; stands above the verdict.
+        What the report is about; stands above the verdict. Default: the agents, for example "v2 compared with v1".
     note : str, optional
         What was tested, in a line or two: the suite, the versions, the occasion.
     date : str, optional
@@ -233,7 +233,9 @@ def write_page(
         f"script-src '{content_hash(script)}'; style-src '{content_hash(style)}'"
     )
     heading = PageHeading.of() if heading is None else heading
-    worst, failed, unscored = sections.worst_table(est), *failure_tables(trials, _in_order(est, asked))
+    count_attempts(trials)
+    worst, tools_count = sections.worst_table(est), est.outcomes.attrs["indicator"] != "answer"
+    failed, unscored = failure_tables(trials, _in_order(est, asked), tools_count=tools_count)
     failures = [one for one in (failed, unscored) if one is not None]
     tools = tool_problems_tables(evidence) if evidence is not None else []
     listed, briefs = _listed(est, asked), _briefs(est.agents)
@@ -246,12 +248,12 @@ def write_page(
     rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, evidence), source)
     if to == "markdown":
         compared = _comparison(asked)
-        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group")]
+        tables = [compared[name] for name in ("gated", "ranking_table", "further_table", "comparison", "by_group")]
         tables += compared["drivers"]
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
         tables += [worst, *(table for one in failures for table in one.tables())]
         tables += [sections.data_table(est, evidence), *few, settings_table(est)]
-        lines = (heading.title, heading.note, heading.date)
+        lines = (heading.title or default_title(est, asked), heading.note, heading.date)
         text = markdown_page(est, asked, lines, verdict, rates, answered, tables) + "\n"
         with replacing(str(path)) as file:
             file.write(text.encode())
@@ -265,6 +267,7 @@ def write_page(
             script=script,
             title=plain_text(f"{heading.title}: {verdict}" if heading.title else verdict),
             heading=heading,
+            about=heading.title or default_title(est, asked),
             verdict=verdict,
             kind=kind,
             lede=lede(est, asked),
@@ -288,6 +291,7 @@ def write_page(
             frontiers=frontiers(est, asked, trials),
             by_threshold=threshold_rows(est, asked, evidence),
             evidence=sections.evidence_tables(evidence) if evidence is not None else [],
+            tools_words=sections.tools_words(est),
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
             diagnostics=sections.diagnostics_table(est, listed),
@@ -354,6 +358,7 @@ def _many(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
     return {
         "many": len(est.agents) > MOST_DRAWN,
         "ranked": [] if asked.ranking is None else ranked_agents(est, asked.ranking),
+        "ranked_further": [] if asked.further_ranking is None else ranked_agents(est, asked.further_ranking),
         "most_ranked": MOST_RANKED,
         "heat": heat,
         "heat_json": "" if heat is None else json_block({n: getattr(heat, n) for n in ("agents", "tasks", "columns")}),
@@ -381,7 +386,7 @@ def _numbers(
 
 
 def _comparison(asked: ReportQuestion) -> dict[str, Any]:
-    comparisons, ranking = asked.comparisons, asked.ranking
+    comparisons, ranking, further = asked.comparisons, asked.ranking, asked.further_ranking
     return {
         "asked": asked,
         "compared": comparisons[0] if comparisons else None,
@@ -391,6 +396,7 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "drivers": sections.driver_tables(comparisons[0]) if comparisons else [],
         "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
         "ranking_table": None if ranking is None else ranking_table(asked, ranking),
+        "further_table": None if further is None else ranking_table(asked, further),
         "gated": None if asked.gate is None else sections.gate_table(asked.gate),
     }
 

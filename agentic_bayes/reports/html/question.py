@@ -37,6 +37,7 @@ class ReportQuestion:
     comparisons: tuple[Comparison, ...] = ()
     ranking: Ranking | None = None  # of three agents or more
     verdict_ranking: Ranking | None = None  # the same where it is the verdict, since nobody said whom to compare
+    further_ranking: Ranking | None = None  # by the second metric of the page
     gate: Gate | None = None  # where a bar was given
     lead: Lead | None = None  # verdicts that come first
     note: str = ""  # why nothing is compared, although there are several agents; or empty
@@ -45,6 +46,13 @@ class ReportQuestion:
     def options(self) -> str:
         """Its metric and estimand as options of the command line."""
         return f"--metric {self.metric}" + ("" if self.estimand == "population" else f" --estimand {self.estimand}")
+
+
+def second_metric(est: Estimate, metric: Metric) -> Metric | None:
+    """The plain success rate for a verdict on several attempts; several in a row for one on the plain rate."""
+    if metric.k > 1:
+        return Metric("pass^1")
+    return next((Metric.of("pass_pow_k", k) for k in est.settings.k if k > 1), None)
 
 
 def ask(
@@ -65,10 +73,12 @@ def ask(
     for name in (agent, baseline):
         if name is not None and (name is agent or isinstance(name, str)):
             est.agent_index(name)
-    ranking, note = None, ""
+    ranking, further, note = None, None, ""
     if len(est.agents) > 2:
         try:
             ranking = rank(est, **asked)
+            if second := second_metric(est, wanted):
+                further = rank(est, metric=second, estimand=estimand)
         except EstimateError as error:
             note = str(error)
     verdict_ranking = ranking if agent is None and baseline is None else None
@@ -81,7 +91,14 @@ def ask(
         other = next(name for name in order if name != agent)
     gated = None if at_least is None else gate(est, agent, at_least=at_least, confidence=confidence, **asked)
     question = ReportQuestion(
-        wanted, estimand, agent, ranking=ranking, verdict_ranking=verdict_ranking, gate=gated, note=note
+        wanted,
+        estimand,
+        agent,
+        ranking=ranking,
+        verdict_ranking=verdict_ranking,
+        further_ranking=further,
+        gate=gated,
+        note=note,
     )
     if other is None:
         return question

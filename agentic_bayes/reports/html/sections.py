@@ -49,9 +49,7 @@ from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import (
     counting_options,
-    disagrees_with_test,
     model_options,
-    pass_rule,
     worst_tasks,
     written,
 )
@@ -63,13 +61,7 @@ MOST_WORST = 8
 MOST_MISFITS = 5
 MOST_NAMED = 3
 _BOUNDS = re.compile(r"distribution-free bounds \[([^,]+), ([^]]+)\]")
-TESTED = "In {} the verdict and the frequentist test fall on different sides of their limits. {}"
-TESTS_NEW = "The verdict is about these tasks only, the test about tasks like these."
-TESTS_ALIKE = (
-    "The test takes one difference per task and weighs all tasks alike; the model also weighs how often each task was "
-    "tried, and how hard it is. Treat such a result as borderline."
-)
-LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts (as judged), too."
+TESTED = "In {} the verdict and the classical test disagree on whether there is a difference. {}"
 
 
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
@@ -85,10 +77,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         missing = not_scored(int(counts.unscored[index].sum()), int(errored[index].sum()))
         rows.append([agent, *(f"{number:,}" for number in numbers), missing, per_task])
     attrs = est.outcomes.attrs
-    notes = [
-        f"A trial is one {attrs['unit']}{pass_rule(attrs)}. "
-        "Trials that are not scored count neither as passed nor as failed."
-    ]
+    notes = list[str]()
     if attrs.get("errors") == "fail":
         notes.append("A crashed agent counts as a failure.")
     if left_out := int(attrs.get("left_out", 0)):
@@ -152,7 +141,7 @@ def method_line(est: Estimate) -> str:
 def _doubt(one: Mapping[str, Any], unbiased: Mapping[str, Any]) -> str:
     """What makes a number doubtful, and why there is no unbiased estimate; empty where nothing does."""
     flags, note = one["flags"].split(", "), one["note"]
-    undefined = f"unbiased: {unbiased['note']}" if math.isnan(unbiased["mean"]) else ""
+    undefined = f"counted: {unbiased['note']}" if math.isnan(unbiased["mean"]) else ""
     if "extrapolated" in flags:
         flags.remove("extrapolated")
         if bounds := _BOUNDS.search(note):
@@ -180,12 +169,13 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     ]
     first = comparisons[0]
     within = f"chance of being within {rope_words(first.rope)}"
-    header = ["metric", "verdict", _chance(first), "difference", within, "frequentist test, for comparison"]
-    shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
-    note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
-    notes = [note]
-    if apart := " and ".join(one.metric for one in comparisons if disagrees_with_test(one)):
-        notes.append(TESTED.format(apart, TESTS_NEW if first.estimand == "tasks" else TESTS_ALIKE))
+    header = ["metric", "verdict", _chance(first), "difference", within, "classical test, for comparison"]
+    pair = "" if first.pairing == "tasks" else "; tasks are not paired"
+    shared = f", on the {plural(first.n_shared_tasks, 'task')} that both tried{pair}" if first.n_shared_tasks else ""
+    about = f" ({'new' if first.estimand == 'population' else 'these'} tasks)"
+    notes = [f"Difference{about}: {first.agent} minus {first.baseline}{shared}.", first.note, *first.if_errored_words]
+    if apart := [one for one in comparisons if one.disagreement]:
+        notes.append(TESTED.format(" and ".join(one.metric for one in apart), apart[0].disagreement))
     return Table(title="The difference", header=header, rows=rows, notes=notes)
 
 
@@ -216,8 +206,7 @@ def groups_table(one: Comparison) -> Table | None:
 
 def driver_tables(one: Comparison) -> list[Table]:
     """The tasks that drive a difference: what got worse, and what got better; none where the agents share no task."""
-    what = interval_kind(one.method, one.ci_prob, one.ci_kind)
-    numbers = f"Difference in {one.metric} of the task, posterior mean with {what}; {one.method}."
+    numbers = f"Difference: in {one.metric} of this task, with its {exact_percent(one.ci_prob)} interval."
     found = []
     for verb, tasks in (("lost to", one.lost), ("won against", one.won)):
         if tasks:
@@ -226,13 +215,14 @@ def driver_tables(one: Comparison) -> list[Table]:
             baseline = short_name(str(one.baseline), one.agent)
             title = f"Tasks that {short_name(one.agent, one.baseline)} {verb} {baseline} ({count})"
             header = [*_counts_head(one), "how sure"]
-            found.append(Table(title=title, header=header, rows=rows, notes=[f"{numbers} {LEADS}"], noun="task"))
+            found.append(Table(title=title, header=header, rows=rows, notes=[numbers], noun="task"))
     if found or not one.tasks:
         return found
     rows = [[*_counts_of(task), format_percent(task.prob_better)] for task in _apart(one)]
+    hard = ", and how hard this one was for all agents" if one.method == "crossed" else ""
     notes = [
-        f"{numbers} The chance also takes into account how the agents did on the other tasks, and, if the model is "
-        "crossed, how hard this one was for all agents: a few trials of one task say little by themselves."
+        f"{numbers} The chance also takes into account how the agents did on the other tasks{hard}: a few trials of "
+        "one task say little by themselves."
     ]
     header = [*_counts_head(one), _chance(one)]
     title = "Tasks on which the counts differ most; none of them is won or lost"
@@ -297,22 +287,36 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
     return [replace(first, title=title), *metrics_tables(evidence), means]
 
 
+def tools_words(est: Estimate) -> str:
+    """Whether the use of tools decides if a trial passes."""
+    attrs = est.outcomes.attrs
+    match attrs["indicator"]:
+        case "answer":
+            return "A trial passes or fails by its answers alone: wrong tool calls do not fail it."
+        case "joint":
+            return "A trial passes only if its tool calls are right, too."
+    return f"A trial passes or fails by one thing alone: {indicator_words(attrs)}."
+
+
 def commonest_fault(evidence: Evidence) -> str:
     """The commonest fault with tools, in a line; empty where there is none."""
     problems = tool_problems(evidence)
     if problems is None:
         return ""
-    worst = problems.worst(1).to_dict("records")[0]
+    places = faulty_conversations(evidence)
+    rows = problems.to_pandas().to_dict("records")  # those with the most calls first
+    worst = max(rows, key=lambda row: places[row["agent"], row["tool"], row["what"]])
     agent, tool, what = (str(worst[name]) for name in ("agent", "tool", "what"))
+    argument = f"argument “{what.removeprefix('argument ')}”" if what.startswith("argument ") else what
     kinds = {
         "not called": f"did not call {tool} when it was expected",
         "not expected": f"called {tool} when it was not expected",
         "out of order": f"called {tool} out of order",
     }
-    fault = kinds.get(what, f"called {tool} with a wrong {what}" if what.startswith("argument ") else f"{tool}, {what}")
+    fault = kinds.get(what, f"called {tool} with a wrong {argument}" if argument != what else f"{tool}, {what}")
     calls = f"{worst['failed']:,} of {plural(worst['of'], 'call')}"
-    where = plural(faulty_conversations(evidence, agent, tool, what), "conversation")
-    return f"Most common fault with tools: {agent} {fault} ({calls}, in {where})."
+    where = plural(places[agent, tool, what], "conversation")
+    return f"Most common fault with tools: {agent} {fault}, in {where} ({calls})."
 
 
 def judge_tables(
@@ -392,7 +396,9 @@ def flag_lines(est: Estimate, own: Any) -> list[str]:
         if len(hit):
             agents = ", ".join(name for name in est.agents if name in set(hit["agent"]))
             ks = sorted(set(hit["k"].tolist()))
-            estimands = ", ".join(dict.fromkeys(hit["estimand"]))
+            estimands = ", ".join(
+                f"{'new' if one == 'population' else 'these'} tasks" for one in dict.fromkeys(hit["estimand"])
+            )
             lines.append(f"{flag}: {meaning} ({agents}; {estimands}; k = {', '.join(map(str, ks))}).")
     return lines
 

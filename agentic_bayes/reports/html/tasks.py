@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.compare import LIKELY, Comparison, TaskDifference
+from agentic_bayes.decisions.gate import shown_beside
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import (
     Metric,
     format_estimate,
     format_number,
-    format_percent,
     metrics_at,
     signed,
 )
@@ -75,17 +75,17 @@ def task_columns(est: Estimate, metric: Metric, comparison: Comparison | None) -
 
 def _lead_words(one: TaskDifference) -> str:
     """The probability of a higher rate; equal shares of trials are no lead, whatever other tasks say of the agents."""
-    chance = format_percent(one.prob_better)
     if not one.lead:
-        return f"{chance}, no lead"
-    return f"{chance}\n{sure_words(one)}" if one.prob_better <= 1 - LIKELY and one.lead < 0 else chance
+        return "even"
+    chance = shown_beside(one.prob_better, LIKELY)
+    if one.prob_better <= 1 - LIKELY and one.lead < 0:
+        return f"{chance}\nlost"
+    return f"{chance}\nwon" if one.prob_better >= LIKELY and one.lead > 0 else chance
 
 
 def sure_words(one: TaskDifference) -> str:
-    """How sure it is that an agent is better, or worse, on a task: "94 % sure that it is worse"."""
-    worse = one.prob_better < 0.5
-    sure = format_percent(1 - one.prob_better if worse else one.prob_better)
-    return f"{sure} sure that it is {'worse' if worse else 'better'}"
+    """How sure it is which agent is better on a task: "94 % sure"."""
+    return f"{shown_beside(max(one.prob_better, 1 - one.prob_better), LIKELY)} sure"
 
 
 def _larger(ks: Sequence[int]) -> list[int]:
@@ -115,7 +115,7 @@ def trial_records(est: Estimate, trials: Sequence[ReportTrial]) -> tuple[list[Ma
             continue
         one = trials[i]
         agent, tasks = places[i]
-        record = [agent, tasks, one.number, cut(one.session), one.verdict, cut(one.agent), list(_turns(one))]
+        record = [agent, tasks, one.attempt, cut(one.session), one.verdict, cut(one.agent), list(_turns(one))]
         kept[i] = json_block(record)
         size += len(kept[i].encode())
         if size > MOST_BYTES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ class ReportTrial:
 
     agent: str  # who attempted what
     task: str
-    number: int  # which attempt
+    number: int  # its number in the data, which may begin anywhere
     session: str  # the conversation
     questions: dict[int, str]  # index of an interaction → its qa_id
     # The parts of every interaction, iterated at most once.
@@ -51,6 +52,15 @@ class ReportTrial:
     turns: dict[int, TrialVerdict] = field(default_factory=dict)
     failures: list[TrialFailure] = field(default_factory=list)  # why it did not pass
     spent: dict[Spent, float] = field(default_factory=dict)  # what was recorded of it
+    attempt: int = 0  # which of the agent's attempts at the task, as a page counts them from 1
+
+
+def count_attempts(trials: Iterable[ReportTrial]) -> None:
+    """Number the attempts of every agent at every task."""
+    seen = Counter[tuple[str, str]]()
+    for one in sorted(trials, key=lambda one: one.number):
+        seen[one.agent, one.task] += 1
+        one.attempt = seen[one.agent, one.task]
 
 
 def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.decisions.compare import EQUIVALENT, LIKELY, Comparison, TaskDifference
+from agentic_bayes.decisions.compare import EQUIVALENT, LIKELY, Comparison, TaskDifference, comparison
 from agentic_bayes.decisions.decision import rope_words
-from agentic_bayes.decisions.gate import Gate, shown_beside
+from agentic_bayes.decisions.gate import Gate, gate, shown_beside
+from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -23,6 +24,7 @@ from agentic_bayes.formatting import (
     exact_percent,
     format_number,
     format_percent,
+    format_percent_range,
     format_points_range,
     indicator_words,
     plural,
@@ -30,21 +32,23 @@ from agentic_bayes.formatting import (
     with_more,
 )
 from agentic_bayes.reports.html.opening import (
-    PROBABLY,
     Rows,
     agent_words,
     attempts_words,
     baseline_words,
+    best_words,
     main_estimator,
-    rate_words,
     short_name,
 )
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 
 MOST_NAMED = 3
+GATE_WORDS = {"pass": "passed", "fail": "failed", "inconclusive": "not settled"}
+PROBABLY = 0.8  # probability from which a task that is not lost is named next to those that are
 MOST_OF_JUDGE = 60  # characters
 MOST_LISTED = 3  # agents that an answer goes through
+MOST_SAID = 2  # comparisons that an answer goes through
 USUAL = {  # options of a command where they are not given
     "--unit": "conversation",
     "--indicator": "answer",
@@ -55,6 +59,9 @@ USUAL = {  # options of a command where they are not given
     "--random-seed": "0",
     "--confidence": "0.95",
 }
+TWICE, ROOT = "What would twice the tasks change?", math.sqrt(0.5)
+FEWEST_DOUBLED = 5  # tasks from which widths of intervals fall with the root of their number, within a tenth
+MOST_REFITTED = 20_000  # cells of agents × tasks up to which the model is fitted again to see what could be missing
 MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
 
 
@@ -85,8 +92,8 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
         answered.append(Answer("How reliable are they?", tuple(lines)))
     answered += [_what_is_missing(est, asked)]
     if asked.lead is None:
-        answered.append(_what_next(est, asked, rows, source))
-    answered.append(_what_was_tested(est, asked))
+        answered += [_what_next(est, asked, rows, source), *_twice_the_tasks(est, asked, rows, source)]
+    answered += [_what_was_tested(est, asked), *_the_judge(est)]
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("Any doubts?", tuple(doubts)))
@@ -109,37 +116,31 @@ def _about(est: Estimate, asked: ReportQuestion) -> list[str]:
 
 
 def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
-    one, *further = asked.comparisons
-    rate, agent = rate_words(asked.metric), short_name(one.agent, one.baseline)
-    best = "" if asked.verdict_ranking is None else format_percent(asked.verdict_ranking.rows[0]["prob_best"])
-    lines = [f"{agent} is the best of all with a probability of {best}."] if best else []
-    lines += [
-        f"The probability that {agent} has a higher rate of {rate} than {baseline_words(one)} is "
-        f"{format_percent(one.prob_better)}.",
-        f"The difference is {points_words(one.mean, 'percentage point')}, "
-        f"{exact_percent(one.ci_prob)} interval {format_points_range(one.lower, one.upper)}"
-        f"{_rounding(est, one, rows)}.",
-    ]
-    if one.estimand == "population" and disagrees_with_test(one):
-        finds = "does not find" if one.verdict in ("better", "worse") else "finds"
-        tested = f"{one.frequentist.name}, p {equals(format_number(one.frequentist.p_value))}"
-        lines.append(f"A classical test ({tested}) {finds} a difference: treat it as borderline.")
+    ranked = asked.verdict_ranking is not None
+    lines = [best_words(one) for one in (asked.ranking, asked.further_ranking) if ranked and one is not None]
+    for one in asked.comparisons[:MOST_SAID]:
+        lines.append(_difference_words(est, one, rows, against=ranked))
+        if one is asked.comparisons[0] and one.estimand == "population" and one.disagreement:
+            finds = "does not find" if one.verdict in ("better", "worse") else "finds"
+            tested = f"{one.frequentist.name}, p {equals(format_number(one.frequentist.p_value))}"
+            lines.append(f"A classical test ({tested}) {finds} a difference. {one.disagreement}")
+    against = f"How does it compare with {baseline_words(asked.comparisons[0])}?"
+    return Answer("How sure are we?" if asked.gate is None else against, tuple(lines))
+
+
+def _difference_words(est: Estimate, one: Comparison, rows: Rows, *, against: bool) -> str:
+    """A comparison's verdict with its probability and the difference, against whom where that is not clear."""
+    metric = Metric(one.metric)
+    words = f"against {baseline_words(one)}, {attempts_words(metric)}" if against else attempts_words(metric)
     most = int(est.counts.trials.max(initial=0))
-    for other in further:
-        metric = Metric(other.metric)
-        words = attempts_words(metric)
-        projected = f" This is a projection: no task was tried {metric.k:,} times." if metric.k > most else ""
-        lines.append(
-            f"{words[0].upper()}{words[1:]}: {other.verdict}; the probability that its rate is higher is "
-            f"{format_percent(other.prob_better)}.{projected}"
-        )
-    return Answer("How sure are we?", tuple(lines))
-
-
-def disagrees_with_test(one: Comparison) -> bool:
-    """Whether the frequentist test finds a difference where the verdict does not, or the other way round."""
-    p = one.frequentist.p_value
-    return not math.isnan(p) and (p < 1 - one.ci_prob) != (one.verdict in ("better", "worse"))
+    projected = f"; a projection, since no task was tried {metric.k:,} times" if metric.k > most else ""
+    higher = "a higher rate" if isinstance(one.baseline, str) else f"a rate above {format_number(one.baseline)}"
+    return (
+        f"{words[0].upper()}{words[1:]}: {one.verdict}. The probability of {higher} is "
+        f"{format_percent(one.prob_better)}; the difference is {points_words(one.mean, 'percentage point')}, "
+        f"{exact_percent(one.ci_prob)} interval {format_points_range(one.lower, one.upper)}"
+        f"{_rounding(est, one, rows)}{projected}."
+    )
 
 
 def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
@@ -150,7 +151,7 @@ def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
         rows[name, one.estimand, one.metric, main_estimator(est)]["mean"] for name in (one.agent, one.baseline)
     )
     apart = round(100 * own) - round(100 * other)
-    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (from the rates before rounding)"
+    return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (the rates above are rounded)"
 
 
 def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
@@ -171,13 +172,54 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
         return Answer(
             "What is missing?", (line, *(f"{text[0].upper()}{text[1:]}." for text in asked.gate.if_missing_words))
         )
-    ends = [
-        f"{short_name(agent, *est.agents)} would have passed {_share_if(est, agent)} of its trials"
-        for agent, n in own
-        if n
-    ]
-    could = f"Had they all failed, or all passed, {', '.join(ends)}." if ends else ""
-    return Answer("What is missing?", tuple(filter(None, (line, could))))
+    ends = [f"{short_name(agent, *est.agents)} {_share_if(est, agent)}" for agent, n in own if n]
+    could = (
+        f"If they had all failed, or all passed, the shares of all trials would be: {'; '.join(ends)}. These are "
+        f"counts; the rates above are estimates for {'new' if asked.estimand == 'population' else 'these'} tasks."
+    )
+    return Answer("What is missing?", tuple(filter(None, (line, could if ends else "", _if_missing(est, asked)))))
+
+
+def _if_missing(est: Estimate, asked: ReportQuestion) -> str:
+    """Whether the missing trials could change the verdict: what it would be in the worst cases for it."""
+    elsewhere = asked.lead or (asked.verdict_ranking and asked.gate is None)  # where the page has its verdict from
+    one = asked.gate or next(iter(asked.comparisons), None)
+    if elsewhere or one is None or est.counts.trials.size > MOST_REFITTED or "not_converged" in one.flags:
+        return ""
+    own, others = [one.agent], list[str]()
+    if isinstance(one, Comparison) and isinstance(one.baseline, str):
+        others = [one.baseline]
+    if not any(est.counts.unscored[est.agent_index(name)].any() for name in (*own, *others)):
+        return ""
+    cases = [(own, others)] * (one.verdict not in ("worse", "fail"))
+    cases += [(others, own)] * (one.verdict not in ("better", "pass"))
+    changed = []
+    for failed, passed in cases:
+        verdict = _verdict_again(as_if(est, failed=failed, passed=passed, engine="auto"), one)
+        if verdict != one.verdict:
+            changed.append(f"{_assumed_words(failed, passed)}, it would be “{GATE_WORDS.get(verdict, verdict)}”")
+    if not changed:
+        return (
+            f"The verdict stands: in the worst case for it, it is still “{GATE_WORDS.get(one.verdict, one.verdict)}”."
+        )
+    return f"The verdict depends on them: {'; '.join(changed)}."
+
+
+def _verdict_again(est: Estimate, one: Gate | Comparison) -> str:
+    """The verdict of the same question on another estimate."""
+    question: dict[str, Any] = {"metric": one.metric, "estimand": one.estimand}
+    if isinstance(one, Gate):
+        return gate(est, one.agent, at_least=one.at_least, confidence=one.confidence, **question).verdict
+    question |= {"baseline": one.baseline, "rope": one.rope, "task_by_task": False, "bounds": False}
+    return comparison(est, one.agent, **question).verdict
+
+
+def _assumed_words(failed: Sequence[str], passed: Sequence[str]) -> str:
+    """That trials of some agents had failed, and those of others passed."""
+    parts = [(failed, "failed"), (passed, "passed")]
+    return "if " + " and ".join(
+        f"those of {short_name(names[0], *failed, *passed)} had all {what}" for names, what in parts if names
+    )
 
 
 def _share_if(est: Estimate, agent: str) -> str:
@@ -187,7 +229,7 @@ def _share_if(est: Estimate, agent: str) -> str:
         int(counts[index].sum()) for counts in (est.counts.successes, est.counts.trials, est.counts.unscored)
     )
     shares = passed / (scored + missing), (passed + missing) / (scored + missing)
-    return " or ".join(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares)
+    return " or ".join(dict.fromkeys(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares))
 
 
 def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
@@ -210,10 +252,25 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
         f"{trial}{pass_rule(est.outcomes.attrs)}.",
         *chosen,
     ]
-    if judge := est.outcomes.attrs.get("judge"):
-        errors = "corrected for by human labels" if est.judge_note else "not corrected for: no human labels were given"
-        lines.append(f"Judged by {cut_text(str(judge), MOST_OF_JUDGE)}, whose errors are {errors}.")
     return Answer("What was tested?", tuple(lines))
+
+
+def _the_judge(est: Estimate) -> list[Answer]:
+    """Who judged, whether its errors are in the numbers, and how to find out; nothing where nobody judged."""
+    judge = est.outcomes.attrs.get("judge")
+    if not judge and not est.judge_note:
+        return []
+    who = cut_text(str(judge), MOST_OF_JUDGE) if judge else "The judge"
+    if est.judge_note:
+        lines = [f"{who} gave the verdicts. Its errors, measured by human labels, are part of the intervals."]
+    else:
+        lines = [
+            f"{who} gave the verdicts. No human labels were given, so nobody knows how often it is wrong, and the "
+            "numbers take its verdicts as right.",
+            "To find out, label 50 to 100 trials by hand and give the file as --judge-labels. The page “Judges” of the "
+            "documentation (docs/judges.md) shows how to draw them.",
+        ]
+    return [Answer("How far can you trust the judge?", tuple(lines))]
 
 
 def pass_rule(attrs: Mapping[Any, Any]) -> str:
@@ -226,6 +283,8 @@ def pass_rule(attrs: Mapping[Any, Any]) -> str:
     if attrs["indicator"] in ("tools", "joint") and isinstance(tools_at, float):
         parts.append(f"{'the tools of every turn' if whole else 'its tools'} score at least {tools_at:g} of 1")
     rule = " and ".join(parts) or indicator_words(attrs)
+    whatever = {"answer": ", whatever tools were called", "tools": ", whatever the answers were"}
+    rule += whatever.get(attrs["indicator"], "") if parts else ""
     return f"; it passes if {rule}" if parts or "≥" in rule else ""
 
 
@@ -250,7 +309,7 @@ def _got_worse(one: Comparison) -> Answer:
     before = baseline_words(one)
     if one.lost:
         named = [_drop(one, task, sure_words(task)) for task in one.lost[:MOST_NAMED]]
-        lines = [f"Lost compared with {before}: {with_more(named, len(one.lost))}."]
+        lines = [f"Tasks lost to {before}: {with_more(named, len(one.lost))}."]
         lost = {task.task for task in one.lost}
         others = [task for task in one.tasks if task.lead < 0 and task.task not in lost]
         if others and (next_one := min(others, key=lambda task: task.gap)).prob_better <= 1 - PROBABLY:
@@ -259,8 +318,9 @@ def _got_worse(one: Comparison) -> Answer:
     drop = min(one.tasks, key=lambda task: task.gap)
     if drop.lead >= 0:
         return Answer("What got worse?", (f"Nothing: on no task was a smaller share passed than by {before}.",))
-    sure = f"Compared with {before}, no task with a probability of {format_percent(LIKELY)} or more."
-    return Answer("What got worse?", (f"{sure} The largest drop, {_drop(one, drop)}, may be chance.",))
+    return Answer(
+        "What got worse?", (f"No task is lost to {before}. The largest drop, {_drop(one, drop)}, may be chance.",)
+    )
 
 
 def _drop(one: Comparison, task: TaskDifference, *more: str) -> str:
@@ -282,6 +342,62 @@ def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str
     return worst
 
 
+def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) -> list[Answer]:
+    """What as much evidence again would change; nothing where there is no interval that would shrink with it."""
+    if asked.estimand == "tasks":
+        line = (
+            "Nothing, since the numbers are about these tasks only. Twice the trials of each would make the intervals "
+            f"about {ROOT:.1f} times as wide."
+        )
+        return [Answer(TWICE, (line,))]
+    if est.settings.judge is not None:
+        line = "Intervals would be narrower, but for what is not known of the judge's errors: label more trials, too."
+        return [Answer(TWICE, (line,))]
+    most, index = int(est.counts.trials.max(initial=0)), est.agent_index(asked.agent)
+    tasks, changes, command = int(est.counts.scored[index].sum()), list[str](), ""
+    for one in () if asked.gate else asked.comparisons[:MOST_SAID]:
+        metric = Metric(one.metric)
+        if metric.k > most or {"not_converged", "no_data"} & {*one.flags}:
+            continue
+        tasks = one.n_shared_tasks or tasks
+        lower, upper = _narrower(one.mean, one.lower, one.upper)
+        changed = f"{attempts_words(metric)} {format_points_range(lower, upper)} points"
+        if one.verdict == "undecided":
+            settled = lower > 0 or upper < 0 or (one.rope[0] <= lower and upper <= one.rope[1])
+            changed += ", no longer undecided" if settled else ", still undecided"
+        changes.append(changed)
+        if one.verdict == "undecided" != asked.comparisons[0].verdict:
+            command = command or _plan_command(est, asked, one.metric, _goal_of(one), source)
+    row = rows[asked.agent, asked.estimand, asked.metric, main_estimator(est)]
+    doubtful = asked.metric.k > most or math.isnan(row["upper"]) or "not_converged" in row["flags"]
+    if tasks < FEWEST_DOUBLED or (doubtful and not changes):
+        return []
+    if changes:
+        changed = f"If the differences stayed as they are, their intervals would be: {'; '.join(changes)}."
+    else:
+        lower, upper = _narrower(row["mean"], row["lower"], row["upper"])
+        agent = short_name(asked.agent, *est.agents)
+        changed = f"If the rate of {agent} stayed as it is, its interval would be {format_percent_range(lower, upper)}"
+        changed += f"{_sure_with_twice(asked.gate)}."
+    line = f"With {2 * tasks:,} tasks, tried as often, intervals would be about {ROOT:.1f} times as wide. {changed}"
+    return [Answer(TWICE, (line, "This command says how many tasks could settle it.") if command else (line,), command)]
+
+
+def _sure_with_twice(gate: Gate | None) -> str:
+    """How sure a gate that is not settled would be with twice the tasks, to follow the interval."""
+    if gate is None or gate.verdict != "inconclusive":
+        return ""
+    from scipy.special import ndtr, ndtri
+
+    sure = shown_beside(float(ndtr(ndtri(gate.probability) / ROOT)), gate.confidence)
+    return f", and we would be {sure} sure that it is at least {exact_percent(gate.at_least)}"
+
+
+def _narrower(mean: float, lower: float, upper: float) -> tuple[float, float]:
+    """An interval from twice as many tasks, if its mean stayed: widths fall with the root of their number."""
+    return mean - ROOT * (mean - lower), mean + ROOT * (upper - mean)
+
+
 def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) -> Answer:
     if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
         return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
@@ -291,11 +407,25 @@ def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) ->
         count = plural(unscored, "trial")
         lines.append(f"First find out why {count} could not be scored: they could change the verdict.")
     line, command, options = _advice(est, asked, rows)
-    if command:
-        metric = asked.options if command == "gate" else f"--metric {asked.metric}"
-        options += _same_numbers(est) + (_same_model(est) if command == "gate" else "")
-        command = f"agentic-bayes {command} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {metric} {options}"
+    if command == "plan":
+        command = _plan_command(est, asked, asked.metric, options, source)
+    elif command:
+        more = f"{asked.options} {options}{_same_numbers(est)}{_same_model(est)}"
+        command = f"agentic-bayes {command} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {more}"
     return Answer("What next?", (*lines, line), command)
+
+
+def _plan_command(est: Estimate, asked: ReportQuestion, metric: str, goal: str, source: str) -> str:
+    """The command that says how many new tasks reach a goal."""
+    whose = f"{shlex.quote(source)} --agent {shlex.quote(asked.agent)} --metric {metric}"
+    return f"agentic-bayes plan {whose} {goal}{_same_numbers(est)}"
+
+
+def _goal_of(one: Comparison) -> str:
+    """To tell two sides apart, as an option of the command `plan`."""
+    if not isinstance(one.baseline, str):
+        return f"--at-least {one.baseline!r}"
+    return f"--difference {max(round(abs(one.mean), 2), one.rope[1]):g}"
 
 
 def counting_options(est: Estimate) -> dict[str, str]:
@@ -349,9 +479,22 @@ def _more_likely_below(gate: Gate) -> str:
     )
 
 
+def _is_open(asked: ReportQuestion) -> bool:
+    """Whether the question of a page is not settled, or is a rate, which never is."""
+    if asked.gate is not None:
+        return asked.gate.verdict == "inconclusive"
+    return not asked.comparisons or asked.comparisons[0].verdict == "undecided"
+
+
 def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str, str]:
     """What to do next, and the command for it with its options."""
     more = "Add new tasks rather than more trials of the same ones; this command says how many"
+    if asked.estimand == "tasks" and _is_open(asked):
+        return (
+            "Run more trials of each task: the numbers are about these tasks, so new ones would not settle it.",
+            "",
+            "",
+        )
     match asked.gate:
         case Gate(verdict="inconclusive") as gate:
             line = f"{more} the gate needs."
@@ -384,24 +527,26 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
         case "equivalent":
             return "Reliability does not tell them apart: decide by cost or speed.", "", ""
         case _:
-            gap = f"--difference {max(round(abs(one.mean), 2), one.rope[1]):g}"
-            goal = gap if isinstance(one.baseline, str) else f"--at-least {one.baseline!r}"
-            return f"{more} could settle it.", "plan", goal
+            return f"{more} could settle it.", "plan", _goal_of(one)
 
 
 def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
     """What a reader of these answers must know, a paragraph each."""
     s, attrs, lines = est.settings, est.outcomes.attrs, list[str]()
     prob = exact_percent(s.ci_prob)
-    if asked.verdict_ranking is not None:
-        behind = format_percent((1 - s.ci_prob) / 2, 1)
-        lines.append(f"An agent is “clearly behind” if it is better than the leader with a probability below {behind}.")
     if asked.comparisons:
+        one = asked.comparisons[0]
         lines.append(
-            f"An agent is called “better” or “worse” if the {prob} range of the difference excludes 0; two are "
-            f"“equivalent” if the difference is within {rope_words(asked.comparisons[0].rope)} with a probability of "
-            f"{exact_percent(EQUIVALENT)}; otherwise it is “undecided”: either may be ahead; they need not be equal."
+            f"“Better” or “worse”: the {prob} interval of the difference excludes 0. “Equivalent”: the difference is "
+            f"within {rope_words(one.rope)} with a probability of {exact_percent(EQUIVALENT)}. “Undecided”: either may "
+            "be ahead; they need not be equal."
         )
+        if one.tasks:
+            lines.append(
+                f"“Won” or “lost” is said of a single task: better or worse on it with a probability of at least "
+                f"{exact_percent(LIKELY)}, and by the share that passed. Since a task has few trials, this is a hint "
+                "where to look, not a verdict."
+            )
     if asked.gate is not None:
         lines.append(
             f"A gate is “passed” if we are {exact_percent(asked.gate.confidence)} sure that its requirement is met, "
@@ -414,8 +559,8 @@ def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
     judge = "" if s.judge is None else " but for the judge's errors, which are corrected"
     return [
         *lines,
-        f"A trial is one attempt at one task: here, one {unit}. {turns}It passed, it failed, or it could not be "
-        f"scored; then it counts as neither. An agent error counts as {errors}.",
+        f"A trial is one attempt at one task: here, one {unit}. {turns}If it could not be scored, it counts neither as "
+        f"passed nor as failed. An agent error counts as {errors}.",
         "pass^k: all of k attempts at one task succeed; pass@k: at least one does. pass^1 is the plain success rate. "
         "If it must work every time, look at pass^k.",
         "New tasks: the expected rate on tasks like these, as after a release. These tasks: the average over the tasks "

@@ -35,7 +35,7 @@ class ExactMatch(Record):
         if self._plain(wanted) == self._plain(reply.text):
             return graded(1.0, True, "The answer is the expected text.")
         reason = f"expected {short(wanted, _SHOWN)}, got {short(reply.text, _SHOWN)}"
-        return graded(0.0, False, reason, "wrong answer" if reply.text.strip() else "refusal")
+        return graded(0.0, False, reason, "wrong answer" if reply.text.strip() else "no answer")
 
     def _plain(self, text: str) -> str:
         text = text.casefold() if self.ignore_case else text
