@@ -128,24 +128,23 @@ def survey(
     first: tuple[Conversation, str] | None = None
     for source in sources:
         if source.once:
-            raise InvalidArgument(
-                f"{source.name}: is not a regular file and can be read only once: save it to a file first"
-            )
+            wrong = "is not a regular file and can be read only once: save it to a file first"
+            raise InvalidArgument(f"{source.name}: {wrong}")
         counts: Counter[str] = Counter()
         fatal, skipped = list[Problem](), list[Problem]()  # where bad records are left out
-        named: dict[str, None] = {}
+        named: Counter[str] = Counter()
         for record in records_of(source, index, doubts, skip=skip):
             if isinstance(record, Conversation):
                 _count(record, counts)
                 first = first or (record, source.name)
-                named.setdefault(record.assistant_id)
-                agents[record.assistant_id] += 1
+                named[record.assistant_id] += 1
             else:
                 counts["bad_records"] += 1
                 if skip:
                     (skipped if left_out.takes(record) else fatal).extend(record)
                 else:
                     note(record)
+        agents.update(named)
         if counts["conversations"]:
             kinds.update(map(_kind, skipped))
         note(left_out.of_file(counts["conversations"], fatal, skipped))
@@ -155,11 +154,10 @@ def survey(
     note(index.problems(complete=not problems))
     note(doubts.of_all(sources, index))
     identities = [] if problems else index.resolve()
-    tasks = len({identity.task for identity in identities})
     return Survey(
         files=tuple(files),
         agents=dict(sorted(agents.items())),
-        tasks=tasks,
+        tasks=len({identity.task for identity in identities}),
         problems=tuple(problems.kept),
         n_problems=problems.total,
         kinds=dict(kinds.most_common()),

@@ -24,14 +24,9 @@ from agentic_bayes.formatting import Metric
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
 
-FIRST = 2  # trials of every task in the first round
+FIRST = 2  # trials of every task in the first round, if the budget allows
 SHARE = 0.25  # size of the next round, as a share of the trials so far
 MOST = 10  # most trials of one task in one round
-
-
-def first_plan(tasks: int, budget: int) -> int:
-    """The number of trials of every task in the first round."""
-    return min(FIRST, budget // tasks)
 
 
 def round_size(spent: int, budget: int, concurrency: int) -> int:

@@ -18,7 +18,7 @@ from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidAr
 from agentic_bayes.executors import ExecutorChoice, check_executor
 from agentic_bayes.formatting import Metric, first_few, plural
 from agentic_bayes.records.wire.characters import NOT_TEXT
-from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
+from agentic_bayes.suites.adaptive import FIRST, allocate, end_of, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
 from agentic_bayes.suites.processes import HookRunner
@@ -132,7 +132,7 @@ def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, i
             f"defaults.budget must allow a trial of each of the {plural(open_, 'task')} with trials_per_task: auto"
             f"{f', after {sum(fixed.values()):,} trials of the others' if fixed else ''}, got {budget}"
         )
-    first = first_plan(open_, left)
+    first = min(FIRST, left // open_)
     return {task.id: fixed.get(task.id, first) for task in tasks}, budget
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_bayes.records.wire.strict_json import MAX_DEPTH, json_at, repeated_keys, strict_json, too_deep
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys, strict_json, too_deep, values_at
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -52,10 +52,10 @@ def test_each_rule_can_be_lifted_where_a_format_does_not_keep_it():
 
 def test_a_value_within_a_text_is_read_with_its_end_and_its_fault():
     """Line breaks in strings are allowed; a fault does not hide where the value ends."""
-    assert json_at('so: {"a": "x\ny"}!', 4) == ({"a": "x\ny"}, 16, "")
-    assert json_at('{"a": 1, "a": 2} and more', 0) == ({"a": 2}, 16, "key 'a' occurs twice")
+    assert values_at()('so: {"a": "x\ny"}!', 4) == ({"a": "x\ny"}, 16, "")
+    assert values_at()('{"a": 1, "a": 2} and more', 0) == ({"a": 2}, 16, "key 'a' occurs twice")
     with pytest.raises(json.JSONDecodeError, match="Expecting"):
-        json_at('{"a": ', 0)
+        values_at()('{"a": ', 0)
 
 
 def test_repeated_keys_are_each_named_once_in_their_order():

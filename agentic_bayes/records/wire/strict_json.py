@@ -24,16 +24,11 @@ def strict_json(text: str, *, finite: bool = True, unique: bool = True) -> Any:
     return value
 
 
-def json_at(text: str, start: int) -> tuple[Any, int, str]:
-    """The JSON value that begins at `start`, where it ends, and why it must not be used ("" if it may be).
-
-    Line breaks within strings are allowed, because models write them.
-    """
-    return values_at()(text, start)
-
-
 def values_at(*, finite: bool = True) -> Callable[[str, int], tuple[Any, int, str]]:
-    """`json_at` for many values: making a decoder takes longer than reading a short one."""
+    """Reads the JSON value at a place of a text: the value, where it ends, and why it must not be used, or "".
+
+    Line breaks within strings are allowed, because models write them. One reader may read many values.
+    """
     return _decoder(finite, True, strict=False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.strict_json import json_at, too_deep
+from agentic_bayes.records.wire import strict_json
 
 __all__ = ["JsonNotFound", "compiled_path", "found_json", "values_at"]
 
@@ -102,5 +102,5 @@ def _read(text: str) -> Any:
 
 def _decoded(text: str, start: int) -> tuple[Any, int, str]:
     """The JSON value that begins at `start`, where it ends, and why it must not be used."""
-    value, end, fault = json_at(text, start)
-    return value, end, fault or ("nested too deeply" if too_deep(value) else "")
+    value, end, fault = strict_json.values_at()(text, start)
+    return value, end, fault or ("nested too deeply" if strict_json.too_deep(value) else "")
