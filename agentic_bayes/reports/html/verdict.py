@@ -14,6 +14,7 @@ from agentic_bayes.decisions.compare import EQUIVALENT, LIKELY, Comparison, Task
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.decisions.gate import Gate, gate, shown_beside
 from agentic_bayes.decisions.missing import as_if
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -184,7 +185,9 @@ def _if_missing(est: Estimate, asked: ReportQuestion) -> str:
     """Whether the missing trials could change the verdict: what it would be in the worst cases for it."""
     elsewhere = asked.lead or (asked.verdict_ranking and asked.gate is None)  # where the page has its verdict from
     one = asked.gate or next(iter(asked.comparisons), None)
-    if elsewhere or one is None or est.counts.trials.size > MOST_REFITTED or "not_converged" in one.flags:
+    is_slow = est.counts.trials.size > MOST_REFITTED
+    is_slow |= est.settings.engine == "auto" and isinstance(est.diagnostics, Diagnostics)  # NUTS had to take over
+    if elsewhere or one is None or is_slow or "not_converged" in one.flags:
         return ""
     own, others = [one.agent], list[str]()
     if isinstance(one, Comparison) and isinstance(one.baseline, str):
