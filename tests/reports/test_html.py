@@ -376,7 +376,9 @@ class TestVerdict:
         verdicts = [compare(one, "v2", baseline="v1").verdict for one in (est, worst)]
         assert verdicts == ["better", "undecided"]
         changed = "if those of v2 had all failed and those of v1 had all passed, it would be “undecided”"
-        assert f"The verdict depends on them: {changed}." in written(est, tmp_path).words
+        words = written(est, tmp_path).words
+        assert f"The verdict depends on them: {changed}." in words
+        assert "First find out why 40 trials could not be scored: they could change the verdict." in words
         few = estimate(counts({"v2": [(3, 4), (2, 3, 1), *[(3, 4)] * 13]}), POOLED, k=1)
         assert gate(as_if(few, failed="v2"), "v2", at_least=0.5).verdict == "pass"
         stands = "The verdict stands: in the worst case for it, it is still “passed”."
