@@ -125,7 +125,7 @@ def test_the_worst_come_first_and_print():
     assert len(worst) == 3
     assert list(worst["failed"]) == sorted(worst["failed"], reverse=True)
     assert "wrong arguments" not in set(found.worst(100)["what"])
-    assert "v1, f: argument b 1 of 4, 0.250" in str(found)
+    assert "v1, f: wrong argument b 1 of 4, 0.250" in str(found)
     assert "nothing was wrong" in str(ab.metrics.tool_diagnostics(evidence([("v1", "t", 0, [F], [F])])))
 
 

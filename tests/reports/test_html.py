@@ -376,7 +376,9 @@ class TestVerdict:
         verdicts = [compare(one, "v2", baseline="v1").verdict for one in (est, worst)]
         assert verdicts == ["better", "undecided"]
         changed = "if those of v2 had all failed and those of v1 had all passed, it would be “undecided”"
-        assert f"The verdict depends on them: {changed}." in written(est, tmp_path).words
+        words = written(est, tmp_path).words
+        assert f"The verdict depends on them: {changed}." in words
+        assert "First find out why 40 trials could not be scored: they could change the verdict." in words
         few = estimate(counts({"v2": [(3, 4), (2, 3, 1), *[(3, 4)] * 13]}), POOLED, k=1)
         assert gate(as_if(few, failed="v2"), "v2", at_least=0.5).verdict == "pass"
         stands = "The verdict stands: in the worst case for it, it is still “passed”."
@@ -614,13 +616,16 @@ class TestNumbers:
         assert [row[0] for row in page.table("Tasks on which the counts differ most; none of them")[1:]] == ["task 1"]
 
     def test_a_test_that_says_otherwise_is_explained(self, quick):
-        """Where the model says better and p is above .05, or the other way round, a line says why; else none does."""
+        """Where the model says better and p is above .05, or the other way round, words say why; else none do."""
         one = compare(quick, "v2", baseline="v1")
         for wanted, p, explained in (("better", 0.01, False), ("better", 0.052, True), ("undecided", 0.04, True)):
             lower = 0.01 if wanted == "better" else -0.01
             test = replace(one.frequentist, p_value=p)
-            table = comparison_table([replace(one, lower=lower, upper=0.4, frequentist=test)])
-            assert (table.rows[0][1], "Treat the verdict as" in table.notes[-1]) == (wanted, explained)
+            changed = replace(one, lower=lower, upper=0.4, frequentist=test)
+            table = comparison_table([one, changed])  # what is not the page's own verdict is explained below the table
+            assert table.rows[1][1] == changed.verdict == wanted
+            assert ("Treat the verdict as" in changed.disagreement) == explained
+            assert ("verdict and the classical test disagree" in table.notes[-1]) == explained
 
     def test_equal_counts_are_no_lead(self, tmp_path):
         """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""

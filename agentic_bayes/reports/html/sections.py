@@ -174,7 +174,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     shared = f", on the {plural(first.n_shared_tasks, 'task')} that both tried{pair}" if first.n_shared_tasks else ""
     about = f" ({'new' if first.estimand == 'population' else 'these'} tasks)"
     notes = [f"Difference{about}: {first.agent} minus {first.baseline}{shared}.", first.note, *first.if_errored_words]
-    if apart := [one for one in comparisons if one.disagreement]:
+    # of the verdict's own the first screen says it
+    if apart := [one for one in comparisons if one.disagreement and (one is not first or one.estimand == "tasks")]:
         notes.append(TESTED.format(" and ".join(one.metric for one in apart), apart[0].disagreement))
     return Table(title="The difference", header=header, rows=rows, notes=notes)
 
@@ -206,7 +207,6 @@ def groups_table(one: Comparison) -> Table | None:
 
 def driver_tables(one: Comparison) -> list[Table]:
     """The tasks that drive a difference: what got worse, and what got better; none where the agents share no task."""
-    numbers = f"Difference: in {one.metric} of this task, with its {exact_percent(one.ci_prob)} interval."
     found = []
     for verb, tasks in (("lost to", one.lost), ("won against", one.won)):
         if tasks:
@@ -215,13 +215,13 @@ def driver_tables(one: Comparison) -> list[Table]:
             baseline = short_name(str(one.baseline), one.agent)
             title = f"Tasks that {short_name(one.agent, one.baseline)} {verb} {baseline} ({count})"
             header = [*_counts_head(one), "how sure"]
-            found.append(Table(title=title, header=header, rows=rows, notes=[numbers], noun="task"))
+            found.append(Table(title=title, header=header, rows=rows, noun="task"))
     if found or not one.tasks:
         return found
     rows = [[*_counts_of(task), format_percent(task.prob_better)] for task in _apart(one)]
     hard = ", and how hard this one was for all agents" if one.method == "crossed" else ""
     notes = [
-        f"{numbers} The chance also takes into account how the agents did on the other tasks{hard}: a few trials of "
+        f"The chance also takes into account how the agents did on the other tasks{hard}: a few trials of "
         "one task say little by themselves."
     ]
     header = [*_counts_head(one), _chance(one)]
@@ -239,7 +239,7 @@ def _apart(one: Comparison) -> list[TaskDifference]:
 
 def _counts_head(one: Comparison) -> list[str]:
     agent, baseline = short_name(one.agent, one.baseline), short_name(str(one.baseline), one.agent)
-    return ["task", f"{baseline} passed", f"{agent} passed", "difference"]
+    return ["task", f"{baseline} passed", f"{agent} passed", f"difference in {one.metric}"]
 
 
 def _chance(one: Comparison) -> str:

@@ -14,6 +14,7 @@ from agentic_bayes.decisions.compare import EQUIVALENT, LIKELY, Comparison, Task
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.decisions.gate import Gate, gate, shown_beside
 from agentic_bayes.decisions.missing import as_if
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
 from agentic_bayes.estimation.model_checks import FLAGS
@@ -90,9 +91,13 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
             lines.append(f"The table of estimates has all {len(est.agents):,} agents.")
         lines.append(f"The agents are not compared: {asked.note}.")
         answered.append(Answer("How reliable are they?", tuple(lines)))
-    answered += [_what_is_missing(est, asked)]
+    changed = _changed_if_missing(est, asked)
+    answered += [_what_is_missing(est, asked, changed)]
     if asked.lead is None:
-        answered += [_what_next(est, asked, rows, source), *_twice_the_tasks(est, asked, rows, source)]
+        answered += [
+            _what_next(est, asked, rows, source, could_change=bool(changed)),
+            *_twice_the_tasks(est, asked, rows, source),
+        ]
     answered += [_what_was_tested(est, asked), *_the_judge(est)]
     doubts = _doubts(est, asked)
     if doubts:
@@ -154,7 +159,7 @@ def _rounding(est: Estimate, one: Comparison, rows: Rows) -> str:
     return "" if abs(one.mean) < 0.01 or round(100 * one.mean) == apart else " (the rates above are rounded)"
 
 
-def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
+def _what_is_missing(est: Estimate, asked: ReportQuestion, changed: Sequence[str] | None) -> Answer:
     """Trials without a verdict, whose they are, and what they could change."""
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
@@ -177,20 +182,27 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
         f"If they had all failed, or all passed, the shares of all trials would be: {'; '.join(ends)}. These are "
         f"counts; the rates above are estimates for {'new' if asked.estimand == 'population' else 'these'} tasks."
     )
-    return Answer("What is missing?", tuple(filter(None, (line, could if ends else "", _if_missing(est, asked)))))
+    stands = ""
+    if changed is not None:
+        verdict = (asked.gate or asked.comparisons[0]).verdict
+        still = f"The verdict stands: in the worst case for it, it is still “{GATE_WORDS.get(verdict, verdict)}”."
+        stands = f"The verdict depends on them: {'; '.join(changed)}." if changed else still
+    return Answer("What is missing?", tuple(filter(None, (line, could if ends else "", stands))))
 
 
-def _if_missing(est: Estimate, asked: ReportQuestion) -> str:
-    """Whether the missing trials could change the verdict: what it would be in the worst cases for it."""
+def _changed_if_missing(est: Estimate, asked: ReportQuestion) -> list[str] | None:
+    """What the verdict would be if missing trials had failed or passed, where it would change; None if unknown."""
     elsewhere = asked.lead or (asked.verdict_ranking and asked.gate is None)  # where the page has its verdict from
     one = asked.gate or next(iter(asked.comparisons), None)
-    if elsewhere or one is None or est.counts.trials.size > MOST_REFITTED or "not_converged" in one.flags:
-        return ""
+    is_slow = est.counts.trials.size > MOST_REFITTED
+    is_slow |= est.settings.engine == "auto" and isinstance(est.diagnostics, Diagnostics)  # NUTS had to take over
+    if elsewhere or one is None or is_slow or "not_converged" in one.flags:
+        return None
     own, others = [one.agent], list[str]()
     if isinstance(one, Comparison) and isinstance(one.baseline, str):
         others = [one.baseline]
     if not any(est.counts.unscored[est.agent_index(name)].any() for name in (*own, *others)):
-        return ""
+        return None
     cases = [(own, others)] * (one.verdict not in ("worse", "fail"))
     cases += [(others, own)] * (one.verdict not in ("better", "pass"))
     changed = []
@@ -198,11 +210,7 @@ def _if_missing(est: Estimate, asked: ReportQuestion) -> str:
         verdict = _verdict_again(as_if(est, failed=failed, passed=passed, engine="auto"), one)
         if verdict != one.verdict:
             changed.append(f"{_assumed_words(failed, passed)}, it would be “{GATE_WORDS.get(verdict, verdict)}”")
-    if not changed:
-        return (
-            f"The verdict stands: in the worst case for it, it is still “{GATE_WORDS.get(one.verdict, one.verdict)}”."
-        )
-    return f"The verdict depends on them: {'; '.join(changed)}."
+    return changed
 
 
 def _verdict_again(est: Estimate, one: Gate | Comparison) -> str:
@@ -398,12 +406,12 @@ def _narrower(mean: float, lower: float, upper: float) -> tuple[float, float]:
     return mean - ROOT * (mean - lower), mean + ROOT * (upper - mean)
 
 
-def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) -> Answer:
+def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str, *, could_change: bool) -> Answer:
     if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
         return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
     lines = []
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
-    if unscored > MANY_UNSCORED * (unscored + trials):
+    if could_change or unscored > MANY_UNSCORED * (unscored + trials):
         count = plural(unscored, "trial")
         lines.append(f"First find out why {count} could not be scored: they could change the verdict.")
     line, command, options = _advice(est, asked, rows)
