@@ -72,8 +72,9 @@ def with_parts(text: Iterable[Token]) -> Iterator[Token]:
     """The tokens, each followed by its parts and other ways to write its time of day."""
     for token in text:
         yield token
-        yield from parts(token)
-        yield from _times(token)
+        if token.kind == "code" or token.units:
+            yield from parts(token)
+            yield from _times(token)
 
 
 def _times(token: Token) -> Iterator[Token]:

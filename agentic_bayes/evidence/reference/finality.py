@@ -69,7 +69,7 @@ _UNSURE_CUES = {"positive", "knows", "idea", "clue", "say", "tell", "guess"} | {
     before + word for before in ("", "un", "not", "t") for word in _KNOWN
 }
 _SAYING = ("think", "say", "said", "expect", "assume", "guess", "pick", "believe", "answer", "name", "suggest", "claim")
-# Without one of them in a piece, and without a head, an answer asserts what it says; a mark is only searched in answers
+# Without one of them in a piece, and without a head, an answer asserts what it says; each is only searched in answers
 # with one of its cues, in lower case, which is faster.
 _MARKS = tuple(
     (frozenset(cues.split()), re.compile(mark.pattern, mark.flags & ~re.IGNORECASE))
