@@ -76,7 +76,7 @@ class Ledger:
     def rows(
         self, *, judge: str, tool_rubric: str, metrics: Mapping[str, str], missing: Unscored
     ) -> tuple[EvidenceRow, ...]:
-        """One row per interaction; `metrics` are those that were asked for, and recorded ones come with the judge."""
+        """One row per interaction, once; `metrics` are those asked for, and recorded ones come with the judge."""
         recorded = {name for entry in self._entries for turn in entry.turns for name in turn.metrics} - metrics.keys()
         metrics = {**metrics, **dict.fromkeys(sorted(recorded), judge)}
         identities = self._identities()
@@ -98,9 +98,15 @@ class Ledger:
                 graders=metrics,
                 metadata={} if position else entry.metadata,
             )
-            for entry, identity in zip(self._entries, identities, strict=True)
+            for entry, identity in zip(self._let_go(), identities, strict=True)
             for position, turn in enumerate(entry.turns)
         )
+
+    def _let_go(self) -> Iterator[_LedgerEntry]:
+        """The entries; each is freed as soon as it has become rows, so memory never holds all grades and all rows."""
+        self._entries.reverse()
+        while self._entries:
+            yield self._entries.pop()
 
     def _provisional(self) -> list[Identity]:
         """Provisional identities: a task is its task_id or qa_ids, and trials are numbered in order of arrival."""

@@ -185,7 +185,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the first is faster
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

@@ -62,7 +62,7 @@ class Score:
     def __post_init__(self) -> None:
         # Real includes NumPy's numbers
         value: Any = self.value
-        number = isinstance(value, Real) and not isinstance(value, bool)
+        number = isinstance(value, (float, int, Real)) and not isinstance(value, bool)
         if not number or not 0 <= value <= 1:
             raise InvalidArgument(f"a score must be a number in [0, 1], got {value!r}")
         object.__setattr__(self, "value", float(value))

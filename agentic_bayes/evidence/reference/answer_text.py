@@ -520,7 +520,7 @@ def shared(wanted: Iterable[Token], text: Iterable[Token]) -> float:
 
 
 def index_of(text: Iterable[Token], wanted: Iterable[Token] | None = None) -> dict[tuple[str, str], set[Token]]:
-    """The tokens (those with a text that is wanted) by kind and text; equal ones are kept once, so entries stay short."""
+    """The tokens (only those with a wanted text) by kind and text; equal ones are kept once, so entries stay short."""
     index: dict[tuple[str, str], set[Token]] = {}
     texts = None if wanted is None else {token.text for token in wanted}
     for token in text if texts is None else [token for token in text if token.text in texts]:

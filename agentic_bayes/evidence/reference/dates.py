@@ -72,8 +72,9 @@ def with_parts(text: Iterable[Token]) -> Iterator[Token]:
     """The tokens, each followed by its parts and other ways to write its time of day."""
     for token in text:
         yield token
-        yield from parts(token)
-        yield from _times(token)
+        if token.kind == "code" or token.units:
+            yield from parts(token)
+            yield from _times(token)
 
 
 def _times(token: Token) -> Iterator[Token]:
@@ -99,7 +100,7 @@ def _times(token: Token) -> Iterator[Token]:
 def with_dates(text: Sequence[Token]) -> list[Token]:
     """The tokens, with every day, month and year in a row as one date; "March 14 or 15, 2026" has two."""
     months = with_months(text)
-    if not any([len(token.text) == _YEAR and _is_whole(token, 1000, 2999) for token in months]):
+    if not [token for token in months if len(token.text) == _YEAR and _is_whole(token, 1000, 2999)]:
         return months
     out: list[Token] = []
     for token in months:

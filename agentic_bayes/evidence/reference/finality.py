@@ -64,35 +64,29 @@ _UNSURE = re.compile(
     r"|\b(?:is|are|was) (?:not|n't|un)\s?(?:yet )?(?:known|clear|certain|decided|announced)\s?(?:[.;,]|$)"
     r"(?!,? (?:but|however)\b)"
 )
-_UNSURE_CUES = frozenset("sure positive knows idea clue say tell guess".split()) | {
-    before + word
-    for before in ("", "un", "not", "t")
-    for word in "certain clear know known decided announced sure".split()
+_KNOWN = ("certain", "clear", "know", "known", "decided", "announced", "sure")
+_UNSURE_CUES = {"positive", "knows", "idea", "clue", "say", "tell", "guess"} | {
+    before + word for before in ("", "un", "not", "t") for word in _KNOWN
 }
-_SAYS = [
-    verb + end
-    for verb in "think say said expect assume guess pick believe answer name suggest claim".split()
-    for end in ("", "s", "es", "ed")
-]
-# Without one of them in a piece, and without a head, an answer asserts what it says; lower case is searched faster.
+_SAYING = ("think", "say", "said", "expect", "assume", "guess", "pick", "believe", "answer", "name", "suggest", "claim")
+# Without one of them in a piece, and without a head, an answer asserts what it says; each is only searched in answers
+# with one of its cues, in lower case, which is faster.
 _MARKS = tuple(
     (frozenset(cues.split()), re.compile(mark.pattern, mark.flags & ~re.IGNORECASE))
-    for cues, mark in (
-        (
-            "initially originally previously formerly earlier first used draft answer version attempt thought choice idea"
-            " option estimate reply runner frontrunner favourite favorite considered discussed mentioned rejected dropped"
-            " proposed shortlisted candidate closed full unavailable sold asked wrote told promised quoted expected assumed"
-            f" hoped insist insists before was old previous {' '.join(_SAYS)}",
-            _EARLIER,
-        ),
-        ("left resigned retired stepped withdrew dropped lost died moved", _DEPARTED),
-        ("first", _FIRST),
-        ("wrongly mistakenly erroneously falsely", _WRONGLY),
-        ("though although", _THOUGH),
-        ("which", _WHICH_ONE),
-        ("please", _CHOOSE),
-        ("now today currently nowadays these present moment so then later", _NOW),
-    )
+    for mark, cues in {
+        _EARLIER: "initially originally previously formerly earlier first used draft version attempt thought choice idea"
+        " option estimate reply runner frontrunner favourite favorite considered discussed mentioned rejected dropped"
+        " proposed shortlisted candidate closed full unavailable sold asked wrote told promised quoted expected assumed"
+        " hoped insist insists before was old previous "
+        + " ".join(verb + end for verb in _SAYING for end in ("", "s", "es", "ed")),
+        _DEPARTED: "left resigned retired stepped withdrew dropped lost died moved",
+        _FIRST: "first",
+        _WRONGLY: "wrongly mistakenly erroneously falsely",
+        _THOUGH: "though although",
+        _WHICH_ONE: "which",
+        _CHOOSE: "please",
+        _NOW: "now today currently nowadays these present moment so then later",
+    }.items()
 )
 # marks only if a piece begins with them: after another word, none does
 _BEGINNINGS = frozenset({"was", "old", "previous", "so", "then", "later"})

@@ -367,7 +367,7 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
     }
     if not required:
         return None
-    in_answer = index_of(with_parts(answered))
+    in_answer = index_of(with_parts(token for token in answered if token.kind != "word" or token.text == "one"))
     # what the answer both denies and says, it says in what it does not deny (42 miles, not 42 km)
     said = {key: {other for other in others if not other.negated} or others for key, others in in_answer.items()}
     missing = [token for token in required.values() if not _given(token, said)]

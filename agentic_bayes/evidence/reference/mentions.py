@@ -51,6 +51,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
 
 _DENYING = frozenset({"no", "none", "not", "nothing", "nobody", "never", "nowhere"})
 _CUES = DOUBTS | CLAIMS | FORMERLY | TURNED_AWAY.keys() | {"between"}
+_NOT_THE_FACT = DOUBTS | FORMERLY
 _NO_VERBS = NOT_ONLY | STOP_WORDS | LINKING_WORDS
 _SHORT_QUESTION = 6  # tokens
 _NOT_GIVEN = "The answer names the reference, but does not say that it is right."
@@ -76,7 +77,7 @@ def taken_back(
     """
     sought = {token.key for token in wanted}
     context = {token.text for token in (*expected, *asked)}
-    if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & (DOUBTS | FORMERLY):
+    if not wanted or len(sought) > SHORT or any(token.negated for token in expected) or context & _NOT_THE_FACT:
         return ""
     if ("word", "than") in {token.key for token in expected}:  # the reference is a limit itself
         return ""
@@ -95,7 +96,13 @@ def taken_back(
     state = state and context.isdisjoint(("will", "be"))
     if context.isdisjoint(LIMITS) and has_date(expected):
         doubted.update(place for place in places if _is_in_range(answered, place))
-    doubted.update(place for place in places if _is_possible(answered, place, sought, state=state))
+    starts: dict[int, int] = {}  # where the tokens that are sought begin, by the place of each
+    for place in places:
+        at = place
+        while at and answered[at - 1].key in sought and not answered[at].opens:
+            at = starts.get(at - 1, at - 1)
+        starts[place] = at
+    doubted.update(place for place, start in starts.items() if _is_possible(answered, start, place, state=state))
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return _NOT_GIVEN
     if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):
@@ -165,12 +172,9 @@ def _is_in_range(text: Sequence[Token], place: int) -> bool:
     return has_date(before[-1:]) or (has_date(after[:1]) and not after[0].opens)
 
 
-def _is_possible(text: Sequence[Token], place: int, sought: Collection[tuple[str, str]], *, state: bool) -> bool:
+def _is_possible(text: Sequence[Token], at: int, place: int, *, state: bool) -> bool:
     """Whether the answer says only that what stands here may be so; of a state, too, that it will or should be."""
     words: list[str] = []  # backwards, within the clause
-    at = place
-    while at and text[at - 1].key in sought and not text[at].opens:
-        at -= 1
     while at and len(words) < _FEW_WORDS and not text[at].opens:
         at -= 1
         words.append(text[at].text)

@@ -139,7 +139,7 @@ def _steps(expected: Sequence[Token], reference: str, query: str) -> tuple[Seque
     few = {word: value for word, value in (ORDINALS | words).items() if word not in known}
     many = {word: value for word, value in words.items() if word not in known and word != "once"}
     topic = {token.key for token in tokens(query)} if "0" in numbers else None
-    steps.append(lambda read: list(_with_number_words(read, few if len(read) <= _FEW else many, topic)))
+    steps.append(lambda read: _with_number_words(read, few if len(read) <= _FEW else many, topic))
     return expected, steps
 
 
@@ -277,16 +277,16 @@ def _paired(read: Sequence[Token], pairs: dict[tuple[str, ...], Token], split: s
 
 def _with_number_words(
     read: Sequence[Token], words: dict[str, str], topic: set[tuple[str, str]] | None
-) -> Iterator[Token]:
+) -> Sequence[Token]:
     """The tokens, with words that stand for numbers as numbers ("twice", "zwölf"; without a topic no "none" is 0)."""
-    for i, token in enumerate(read):
-        after = read[i + 1] if i + 1 < len(read) else None
+    out = list(read)
+    for i in [i for i, token in enumerate(read) if token.kind == "word" and (token.text in words or topic is not None)]:
+        token, after = read[i], read[i + 1] if i + 1 < len(read) else None
         ends = after is None or after.opens
-        value = words.get(token.text) if token.kind == "word" else None
-        if topic is not None and token.kind == "word":
+        value = words.get(token.text)
+        if topic is not None:
             none = token.text == "none" and ends
             value = "0" if none or (token.text == "no" and after and not ends and after.key in topic) else value
-        if value is None or (token.opens and ends and len(read) > _FEW and value != "0"):  # "First, …"
-            yield token
-        else:
-            yield token._replace(kind="code" if "/" in value else "number", text=value)
+        if value is not None and not (token.opens and ends and len(read) > _FEW and value != "0"):  # "First, …"
+            out[i] = token._replace(kind="code" if "/" in value else "number", text=value)
+    return out
