@@ -26,7 +26,7 @@ BEYOND = 2  # nodes on each side on which a slope depends
 CONTINUED = np.array([[15.0, 5], [-40, -10], [45, 10], [-24, -5], [5, 1]])
 AROUND = 2  # of these on each side of one that is wanted
 
-Table = tuple[Array, Array, Array]  # normal quantiles, logits of a metric there, and their slopes
+QuantileTable = tuple[Array, Array, Array]  # normal quantiles, logits of a metric there, and their slopes
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class NewTasks:
             self.moments.append((float(weighed.sum()), float(np.vdot(weighed, known))))
         self._continued[:, :, :BEYOND] = self._logits[:, :, :5] @ CONTINUED
         self._continued[:, :, : -BEYOND - 1 : -1] = self._logits[:, :, :-6:-1] @ CONTINUED
-        self._whole = dict[int, Table]()
+        self._whole = dict[int, QuantileTable]()
         self._asked: tuple[bytes, Array] = b"", np.empty((0, 0))
 
     def below_by_rho(self, at: Array, metrics: slice) -> tuple[Array, Array]:
