@@ -16,6 +16,7 @@ from agentic_bayes.result_table import Table
 
 MOST_SHOWN = 10  # kinds that a page shows unfolded
 MOST_KINDS = 30  # kinds that it lists at all
+BARS = "In brackets and as bars: the share of all that the agent has."
 MOST_BESIDE = 4  # agents that have a column each; more share one, from the best to the worst
 MOST_NAMED = 3  # agents that a line names
 MOST_LISTED = 24  # agents that an open kind lists
@@ -101,6 +102,7 @@ class FailureTable:
     groups: Sequence[FailureGroup]
     trials: Mapping[str, int]  # agent → all its trials in the report, in the order of the page
     notes: Sequence[str]
+    noun: str = "trial"
 
     @property
     def columns(self) -> Sequence[str]:
@@ -153,7 +155,7 @@ class FailureTable:
     def most(self, group: FailureGroup, most: int = MOST_NAMED, *, others: bool = True) -> str:
         """The agents with the most trials of a kind."""
         named = [
-            f"{n:,} of {plural(self.trials[agent], 'trial')} of {self._briefs[agent]}"
+            f"{n:,} of {plural(self.trials[agent], self.noun)} of {self._briefs[agent]}"
             for agent, n in group.agents.most_common(most)
         ]
         return with_more(named, len(group.agents), "agent") if others else ", ".join(named)
@@ -168,41 +170,46 @@ class FailureTable:
     def tables(self) -> Iterator[Table]:
         """The same as plain tables: the kinds, then their examples."""
         rows = [[g.name, f"{g.trials:,}", f"{len(g.tasks):,}", self.most(g), g.meaning] for g in self.groups]
-        header = ["what went wrong", "trials", "tasks", "agents", "meaning"]
-        yield Table(title=self.title, header=header, rows=rows, notes=self.notes, noun="kind")
+        header = ["what went wrong", f"{self.noun}s", "tasks", "agents", "meaning"]
+        notes = [note for note in self.notes if note != BARS]
+        yield Table(title=self.title, header=header, rows=rows, notes=notes, noun="kind")
         rows = [[g.name, e.agent, e.task, f"{e.trial}", cut(e.reason, 300)] for g in self.groups for e in g.examples]
         header = ["what went wrong", "agent", "task", "trial", "reason"]
         yield Table(title=f"Examples: {self.title[0].lower()}{self.title[1:]}", header=header, rows=rows)
 
 
 def failure_tables(
-    trials: Sequence[ReportTrial], agents: Sequence[str]
+    trials: Sequence[ReportTrial], agents: Sequence[str], noun: str = "trial"
 ) -> tuple[FailureTable | None, FailureTable | None]:
     """What went wrong in failed and crashed trials, and why trials are unscored; None where there are none.
 
-    `agents` gives their order; trials may be of further ones.
+    `agents` gives their order; trials may be of further ones. `noun` is what they are where the counts have others.
     """
     tried = Counter(one.agent for one in trials)
     totals = {agent: tried[agent] for agent in dict.fromkeys([*agents, *sorted(tried)]) if tried[agent]}
     failed = [one for one in trials if one.verdict in ("fail", "errored")]
     unscored = [one for one in trials if one.verdict == "unscored"]
     crashes = sum(one.verdict == "errored" for one in failed)
-    counted = [plural(len(failed) - crashes, "failed trial")] if crashes < len(failed) else []
+    counted = [plural(len(failed) - crashes, f"failed {noun}")] if crashes < len(failed) else []
     counted += [plural(crashes, "agent error")] if crashes else []
-    notes = ["One trial can show several kinds of failure. In brackets and as bars: the share of that agent's trials."]
+    notes = [f"One {noun} can show several kinds of failure.", BARS]
     notes += ["Agent errors count as not scored, not as failed."] if crashes else []
     return (
-        _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes) if failed else None,
-        _table(f"Why {plural(len(unscored), 'trial')} could not be scored", unscored, totals, []) if unscored else None,
+        _table(f"What went wrong in {' and '.join(counted)}", failed, totals, notes, noun) if failed else None,
+        _table(f"Why {plural(len(unscored), noun)} could not be scored", unscored, totals, [], noun)
+        if unscored
+        else None,
     )
 
 
-def _table(title: str, trials: Sequence[ReportTrial], totals: Mapping[str, int], notes: list[str]) -> FailureTable:
+def _table(
+    title: str, trials: Sequence[ReportTrial], totals: Mapping[str, int], notes: list[str], noun: str
+) -> FailureTable:
     groups, words = _groups(trials)
     notes += ["Kinds in “quotes” are other reasons, grouped by the words they share."] if words else []
     if (more := len(groups) - MOST_KINDS) > 0:
         notes.append(f"{plural(more, 'rarer kind')} left out.")
-    return FailureTable(title, groups[:MOST_KINDS], totals, notes)
+    return FailureTable(title, groups[:MOST_KINDS], totals, notes, noun)
 
 
 def _groups(trials: Sequence[ReportTrial]) -> tuple[list[FailureGroup], bool]:

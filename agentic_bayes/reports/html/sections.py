@@ -51,11 +51,11 @@ from agentic_bayes.reports.html.verdict import (
     counting_options,
     disagrees_with_test,
     model_options,
-    pass_rule,
+    trial_words,
     worst_tasks,
     written,
 )
-from agentic_bayes.reports.tables import ESTIMANDS
+from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
@@ -85,10 +85,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         missing = not_scored(int(counts.unscored[index].sum()), int(errored[index].sum()))
         rows.append([agent, *(f"{number:,}" for number in numbers), missing, per_task])
     attrs = est.outcomes.attrs
-    notes = [
-        f"A trial is one {attrs['unit']}{pass_rule(attrs)}. "
-        "Trials that are not scored count neither as passed nor as failed."
-    ]
+    notes = [f"{trial_words(attrs)} Trials that are not scored count neither as passed nor as failed.".strip()]
     if attrs.get("errors") == "fail":
         notes.append("A crashed agent counts as a failure.")
     if left_out := int(attrs.get("left_out", 0)):
@@ -111,7 +108,8 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
 
 def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
-    method, sections = est.method, []
+    method, sections, corrected = est.method, [], est.settings.corrects_judge
+    judged = rows_by_key(est.uncorrected.to_pandas()) if corrected else {}
     main = method.estimator if isinstance(method, Frequentist) else "posterior"
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
@@ -119,7 +117,9 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
             for index in agents:
                 agent = est.agents[index]
                 one = rows[agent, estimand, metric, main]
-                beside = [rows[agent, estimand, metric, name] for name in ("unbiased", "plugin")]
+                unbiased = rows[agent, estimand, metric, "unbiased"]
+                beside = [judged[agent, estimand, metric, main], unbiased] if corrected else [unbiased]
+                beside += [] if corrected else [rows[agent, estimand, metric, "plugin"]]
                 cells.append(
                     {
                         "agent": index,
@@ -129,7 +129,7 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
                         "interval": format_interval(one["lower"], one["upper"]),
                         "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
                         "baselines": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
-                        "doubt": _doubt(one, beside[0]),
+                        "doubt": _doubt(one, unbiased),
                     }
                 )
         where = ESTIMANDS[estimand]
@@ -165,8 +165,11 @@ def _doubt(one: Mapping[str, Any], unbiased: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, (one["flags"], note, undefined)))
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """One row per metric, whereas `Comparison.table()` has all numbers of one; a page compares at several k."""
+def comparison_table(comparisons: Sequence[Comparison], *, corrected: bool = False) -> Table:
+    """One row per metric, whereas `Comparison.table()` has all numbers of one; a page compares at several k.
+
+    Where the judge's errors are `corrected`, the test, which takes verdicts as they are, answers another question.
+    """
     rows = [
         [
             one.metric,
@@ -180,11 +183,12 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     ]
     first = comparisons[0]
     within = f"chance of being within {rope_words(first.rope)}"
-    header = ["metric", "verdict", _chance(first), "difference", within, "frequentist test, for comparison"]
+    test = f"frequentist test{' of verdicts as judged' if corrected else ''}, for comparison"
+    header = ["metric", "verdict", _chance(first), "difference", within, test]
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
     note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
     notes = [note]
-    if apart := " and ".join(one.metric for one in comparisons if disagrees_with_test(one)):
+    if not corrected and (apart := " and ".join(one.metric for one in comparisons if disagrees_with_test(one))):
         notes.append(TESTED.format(apart, TESTS_NEW if first.estimand == "tasks" else TESTS_ALIKE))
     return Table(title="The difference", header=header, rows=rows, notes=notes)
 
@@ -263,7 +267,7 @@ def _counts_of(task: TaskDifference) -> list[str]:
 
 def worst_table(est: Estimate) -> Table | None:
     """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
-    notes = ["The smallest shares of trials passed; the table of tasks has all."]
+    notes = ["The smallest shares of trials passed."]
     if len(est.agents) < FEWEST:
         worst = worst_tasks(est, est.agents)
         rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
@@ -338,11 +342,15 @@ def judge_tables(
     tables = [Table(title="Who judged, and at what cost", header=["item", "value"], rows=rows)]
     if est.settings.judge is not None:
         rates = est.judge_error().to_dict("records")
+        by_agent = any(one["agent"] for one in rates)
         lines = [
-            [one["rate"], format_number(one["mean"]), format_interval(one["lower"], one["upper"]), str(one["n_labels"])]
+            [one["agent"]] * by_agent
+            + [one["rate"], format_number(one["mean"]), format_interval(one["lower"], one["upper"])]
+            + [str(one["n_labels"])]
             for one in rates
         ]
-        header = ["rate", "mean", interval_words(rates[0]["ci_prob"], rates[0]["ci_kind"]), "labels"]
+        interval = interval_words(rates[0]["ci_prob"], rates[0]["ci_kind"])
+        header = [*["agent"] * by_agent, "rate", "mean", interval, "labels"]
         tables.append(Table(title="The judge's error rates", header=header, rows=lines))
     return tables + _agreement(evidence)
 
@@ -425,28 +433,25 @@ def checked_words(est: Estimate, agents: Sequence[int]) -> str:
         how = "The sampler worked" if est.diagnostics.passed else "The sampler failed: do not use these numbers"
     if not isinstance(est.method, Hierarchical | Crossed):
         return f"{how}."
-    misfits = [est.agents[i] for i in agents if any(check.misfit for check in est.checks.predictive(i))]
+    checks = {i: est.checks.predictive(i) for i in agents}
+    left_out = [i for i in agents if not checks[i]]
+    if len(left_out) == len(checks):
+        return f"{how}. How the passes are spread over tasks was not checked ({est.checks.not_checked(left_out[0])})."
+    misfits = [est.agents[i] for i in agents if any(check.misfit for check in checks[i])]
     fit = f", but not those of {with_more(misfits[:MOST_MISFITS], len(misfits))}: see above" if misfits else ""
+    unknown = [est.agents[i] for i in left_out[:MOST_MISFITS]]
+    fit += f"; not checked: {with_more(unknown, len(left_out))}" if left_out else ""
     return f"{how}. The passes are spread over tasks as the model expects{fit}."
 
 
-def without_option(est: Estimate) -> list[str]:
-    """Settings that change numbers and that the command line has no option for."""
-    judge, method = est.settings.judge, est.method
-    alone = est.settings.corrects_judge and isinstance(method, Hierarchical)
-    default = Hierarchical(pool_agents=False) if alone else type(method)()
-    names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
-    return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
-
-
-def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: str) -> list[str]:
+def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: Sequence[str]) -> list[str]:
     """Commands that give these numbers again."""
-    s, file = est.settings, shlex.quote(source)
+    s, file = est.settings, shlex.join(source)
     fit = f"--method {est.method.name} --ci-prob {s.ci_prob!r} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
     engine = "" if s.engine == "auto" else f" --engine {s.engine}"
     engine += " --inflate" if est.method == Hierarchical(inflate=True) else ""
     k = ",".join(map(str, ks))
-    how = f"{written(counting_options(est))} {fit}{engine}{model_options(est)}"
+    how = f"{written(counting_options(est, source))} {fit}{engine}{model_options(est)}"
     lines = [f"agentic-bayes estimate {file}{how} --k {k} -o results"]
     saved = "results/estimate.nc"
     for one in asked.comparisons[:1]:

@@ -15,7 +15,8 @@ from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
-from agentic_bayes.estimation.model_checks import FLAGS
+from agentic_bayes.estimation.methods.options import Hierarchical
+from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, FLAGS
 from agentic_bayes.formatting import (
     Metric,
     cut_text,
@@ -23,6 +24,7 @@ from agentic_bayes.formatting import (
     exact_percent,
     format_number,
     format_percent,
+    format_percent_range,
     format_points_range,
     indicator_words,
     plural,
@@ -67,7 +69,9 @@ class Answer:
     command: str = ""  # what to type next, or empty
 
 
-def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Sequence[str], source: str) -> list[Answer]:
+def answers(
+    est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Sequence[str], source: Sequence[str], weighted: Rows
+) -> list[Answer]:
     """How sure is the verdict, what is missing, what to do next, on what data, what is doubtful, what failed most."""
     answered = []
     if asked.lead is not None:
@@ -83,10 +87,12 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
             lines.append(f"The table of estimates has all {len(est.agents):,} agents.")
         lines.append(f"The agents are not compared: {asked.note}.")
         answered.append(Answer("How reliable are they?", tuple(lines)))
+    if est.settings.corrects_judge:
+        answered.append(_how_good_is_the_judge(est, asked))
     answered += [_what_is_missing(est, asked)]
     if asked.lead is None:
         answered.append(_what_next(est, asked, rows, source))
-    answered.append(_what_was_tested(est, asked))
+    answered.append(_what_was_tested(est, asked, weighted))
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("Any doubts?", tuple(doubts)))
@@ -120,7 +126,7 @@ def _how_sure(est: Estimate, asked: ReportQuestion, rows: Rows) -> Answer:
         f"{exact_percent(one.ci_prob)} interval {format_points_range(one.lower, one.upper)}"
         f"{_rounding(est, one, rows)}.",
     ]
-    if one.estimand == "population" and disagrees_with_test(one):
+    if one.estimand == "population" and disagrees_with_test(one) and not est.settings.corrects_judge:
         finds = "does not find" if one.verdict in ("better", "worse") else "finds"
         tested = f"{one.frequentist.name}, p {equals(format_number(one.frequentist.p_value))}"
         lines.append(f"A classical test ({tested}) {finds} a difference: treat it as borderline.")
@@ -176,8 +182,30 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
         for agent, n in own
         if n
     ]
-    could = f"Had they all failed, or all passed, {', '.join(ends)}." if ends else ""
+    judged = " (as judged)" if est.settings.corrects_judge else ""
+    could = f"Had they all failed, or all passed, {', '.join(ends)}{judged}." if ends else ""
     return Answer("What is missing?", tuple(filter(None, (line, could))))
+
+
+def _how_good_is_the_judge(est: Estimate, asked: ReportQuestion) -> Answer:
+    """What the labels say of the judge, and what the rates would be if its errors were not allowed for."""
+    about, passes, labels = _about(est, asked), list[str](), 0
+    for agent, own in est.judge_error().groupby("agent", sort=False):
+        mean, named = own.set_index("rate")["mean"], str(agent)
+        labels += int(own["n_labels"].iloc[0])
+        if not named or named in about:
+            whose = f" of {short_name(named, *est.agents)}" if named else ""
+            right, wrong = format_percent(mean["sensitivity"]), format_percent(1 - mean["specificity"])
+            passes.append(f"{right} of the right attempts{whose} and {wrong} of the wrong ones")
+    by = f"By {plural(labels, 'human label')}, it passes" if labels else "It is assumed to pass"
+    plain, s = est.uncorrected.posterior, est.settings
+    rates = [
+        f"{format_percent(stats.mean)} for {short_name(agent, *est.agents)}"
+        for agent in about
+        for stats in [plain.stats(est.agent_index(agent), asked.estimand, asked.metric, s.ci_prob, s.ci_kind)]
+    ]
+    as_judged = f"if every verdict were right, {rate_words(asked.metric)} would be {', '.join(rates)}"
+    return Answer("How good is the judge?", (f"{by} {', '.join(passes)}.", f"The rates allow for that; {as_judged}."))
 
 
 def _share_if(est: Estimate, agent: str) -> str:
@@ -187,10 +215,10 @@ def _share_if(est: Estimate, agent: str) -> str:
         int(counts[index].sum()) for counts in (est.counts.successes, est.counts.trials, est.counts.unscored)
     )
     shares = passed / (scored + missing), (passed + missing) / (scored + missing)
-    return " or ".join(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares)
+    return " or ".join(dict.fromkeys(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares))
 
 
-def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
+def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> Answer:
     counts = est.counts
     tasks, tried, chosen = plural(len(counts.tasks), "task"), "", list[str]()
     if len(est.agents) > 1 and counts.scored.all():
@@ -202,21 +230,48 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
         which = "both" if len(est.agents) == 2 else " and ".join(names)
         tried = f", {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which}"
         if asked.comparisons[0].n_left_out:
-            chosen.append(f"Only these {both:,} tasks are compared, since the agents did not try the same tasks.")
+            chosen.append(
+                f"Only these {both:,} tasks are compared, since the agents did not try the same tasks; "
+                "the rates are about each agent's own tasks."
+            )
     agents = f"{plural(len(est.agents), 'agent')}, " if len(est.agents) > 2 else ""
-    trial = f"A trial is one {est.outcomes.attrs['unit']}"
     lines = [
         f"{agents}{tasks}{tried}; {plural(int(counts.trials.sum()), 'scored trial')}.",
-        f"{trial}{pass_rule(est.outcomes.attrs)}.",
+        *filter(None, [trial_words(est.outcomes.attrs)]),
         *chosen,
     ]
-    if judge := est.outcomes.attrs.get("judge"):
+    if (judge := est.outcomes.attrs.get("judge")) and est.outcomes.attrs["indicator"] in ("answer", "joint"):
         errors = "corrected for by human labels" if est.judge_note else "not corrected for: no human labels were given"
         lines.append(f"Judged by {cut_text(str(judge), MOST_OF_JUDGE)}, whose errors are {errors}.")
+    if weighted and est.posterior.grouping is not None:
+        found = [(one, weighted[one, asked.estimand, asked.metric, "posterior"]) for one in _about(est, asked)]
+        rates = [
+            f"{format_percent(row['mean'])} ({format_percent_range(row['lower'], row['upper'])}) for "
+            f"{short_name(agent, *est.agents)}"
+            for agent, row in found
+        ]
+        lines.append(
+            f"Every task counts alike. With your weights ({est.posterior.grouping.words.removeprefix('weights ')}), "
+            f"{rate_words(asked.metric)} is {', '.join(rates)}."
+        )
     return Answer("What was tested?", tuple(lines))
 
 
-def pass_rule(attrs: Mapping[Any, Any]) -> str:
+def is_table(attrs: Mapping[Any, Any]) -> bool:
+    """Whether outcomes come from a table, which does not say what its trials are."""
+    told = attrs.get("source") in ("evidence", "suite") or "taken" in attrs
+    return not told and attrs["unit"] == "conversation"
+
+
+def trial_words(attrs: Mapping[Any, Any]) -> str:
+    """What a trial is, and what passes, as far as the data say."""
+    rule = _pass_rule(attrs)
+    if is_table(attrs):
+        return rule and f"A trial {rule.removeprefix('; it ')}."
+    return f"A trial is one {attrs['unit']}{rule}."
+
+
+def _pass_rule(attrs: Mapping[Any, Any]) -> str:
     """What passes, to follow the unit; empty where the data say only that it did."""
     cut_at, tools_at = attrs.get("threshold"), attrs.get("tool_threshold")
     whole = attrs["unit"] == "conversation"
@@ -234,7 +289,8 @@ def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
     names = [asked.agent]
     flags: dict[str, list[str]] = {}
     for one in asked.comparisons[:1]:
-        flags |= {flag: [] for flag in one.flags}
+        told = {DIFFERENT_TASKS} if one.n_left_out else set()  # by what was tested
+        flags |= {flag: [] for flag in one.flags if flag not in told}
         names += [one.baseline] if isinstance(one.baseline, str) else []
     if asked.gate is not None:
         flags |= {flag: [] for flag in asked.gate.flags}
@@ -282,7 +338,7 @@ def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str
     return worst
 
 
-def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) -> Answer:
+def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str]) -> Answer:
     if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
         return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
     lines = []
@@ -291,15 +347,28 @@ def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) ->
         count = plural(unscored, "trial")
         lines.append(f"First find out why {count} could not be scored: they could change the verdict.")
     line, command, options = _advice(est, asked, rows)
+    if command == "gate" and (lacking := without_option(est)):
+        line += f" The command has no option for {' and '.join(lacking)}: for these numbers, call gate() in Python."
+    if command == "plan" and est.settings.corrects_judge:
+        line += " It takes verdicts as they are, so it takes more tasks than it says."
     if command:
         metric = asked.options if command == "gate" else f"--metric {asked.metric}"
-        options += _same_numbers(est) + (_same_model(est) if command == "gate" else "")
-        command = f"agentic-bayes {command} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {metric} {options}"
+        options += _same_numbers(est, source) + (_same_model(est) if command == "gate" else "")
+        command = f"agentic-bayes {command} {shlex.join(source)} --agent {shlex.quote(asked.agent)} {metric} {options}"
     return Answer("What next?", (*lines, line), command)
 
 
-def counting_options(est: Estimate) -> dict[str, str]:
-    """Options of a command that count evidence as it was counted; empty where the data are counts."""
+def without_option(est: Estimate) -> list[str]:
+    """Settings that change numbers and that the command line has no option for."""
+    judge, method = est.settings.judge, est.method
+    alone = est.settings.corrects_judge and isinstance(method, Hierarchical)
+    default = Hierarchical(pool_agents=False) if alone else type(method)()
+    names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
+    return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
+
+
+def counting_options(est: Estimate, source: Sequence[str]) -> dict[str, str]:
+    """Options that count evidence as it was counted, but for those that stand in `source`; none for counts."""
     attrs = est.outcomes.attrs
     if attrs.get("source") != "evidence":
         return {}
@@ -308,7 +377,8 @@ def counting_options(est: Estimate) -> dict[str, str]:
         options |= {"--threshold": str(attrs["threshold"]), "--tool-threshold": str(attrs["tool_threshold"])}
     if attrs.get("errors", "unscored") != "unscored":
         options["--errors"] = str(attrs["errors"])
-    return options | ({"--agents": "together"} if est.agents == ("all",) else {})
+    options |= {"--agents": "together"} if est.agents == ("all",) else {}
+    return {name: value for name, value in options.items() if name not in source}
 
 
 def model_options(est: Estimate) -> str:
@@ -328,11 +398,11 @@ def written(options: Mapping[str, str]) -> str:
     return "".join(f" {name} {value}" for name, value in options.items())
 
 
-def _same_numbers(est: Estimate) -> str:
+def _same_numbers(est: Estimate, source: Sequence[str]) -> str:
     """The options without which a command would count, or show, other numbers than this estimate."""
     s = est.settings
     options = {"--ci-prob": repr(s.ci_prob), "--ci-kind": s.ci_kind, "--random-seed": str(s.random_seed)}
-    return written({n: v for n, v in (counting_options(est) | options).items() if USUAL.get(n) != v})
+    return written({n: v for n, v in (counting_options(est, source) | options).items() if USUAL.get(n) != v})
 
 
 def _same_model(est: Estimate) -> str:
@@ -408,13 +478,15 @@ def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
             "“failed” if we are as sure that it is not, and otherwise neither: the evidence is not enough."
         )
     unit = attrs["unit"]
-    turns = "A conversation has one turn or more, each a question and its answer. " if unit == "conversation" else ""
+    is_one = "" if is_table(attrs) else f": here, one {unit}"
+    turns = "A conversation has one turn or more, each a question and its answer. "
+    turns = turns if is_one and unit == "conversation" else ""
     errors = "failed" if attrs.get("errors") == "fail" else "not scored"
     alike = " all agents ran under the same conditions;" if len(est.agents) > 1 else ""
     judge = "" if s.judge is None else " but for the judge's errors, which are corrected"
     return [
         *lines,
-        f"A trial is one attempt at one task: here, one {unit}. {turns}It passed, it failed, or it could not be "
+        f"A trial is one attempt at one task{is_one}. {turns}It passed, it failed, or it could not be "
         f"scored; then it counts as neither. An agent error counts as {errors}.",
         "pass^k: all of k attempts at one task succeed; pass@k: at least one does. pass^1 is the plain success rate. "
         "If it must work every time, look at pass^k.",
