@@ -131,7 +131,7 @@ def test_a_table_is_not_said_to_hold_conversations(tmp_path):
     assert "A trial is one conversation" in both(estimate(count_outcomes(evidence), k=1), tmp_path)[0].words
 
 
-def test_the_commands_of_a_report_read_the_file_as_it_was_read(tmp_path, monkeypatch, capsys):
+def test_the_commands_of_a_report_read_the_file_as_it_was_read(tmp_path, monkeypatch):
     """Columns and threshold stand in them, so that they run."""
     rows = [{"bot": b, "case": f"c{i}", "score": (b + i % 2) / 2} for b in (0, 1) for i in range(8) for _ in range(2)]
     pd.DataFrame(rows).to_csv(tmp_path / "my runs.csv", index=False)
@@ -139,9 +139,8 @@ def test_the_commands_of_a_report_read_the_file_as_it_was_read(tmp_path, monkeyp
 
     def run(*words):
         monkeypatch.setattr("sys.argv", ["agentic-bayes", *words])
-        with pytest.raises(SystemExit) as end:
+        with pytest.raises(SystemExit, match="^(None|0|10|11)?$"):
             cli.main()
-        assert end.value.code in (0, 10, 11), capsys.readouterr().err
 
     reading = ["--columns", "agent=bot,task=case,correct=score", "--threshold", "0.6"]
     run("report", "my runs.csv", "-o", "r.md", "--method", "hierarchical", "--k", "1", *reading)
