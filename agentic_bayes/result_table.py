@@ -20,9 +20,9 @@ _NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]
 # what Markdown, or GitHub, would read as more than text: "0.42*", "[0.3, 0.5]", "<0.001" and "a_b" are left as they are
 _MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\[(?![-−<>]?[\d.–])|[*~](?=\S)|(?<![A-Za-z0-9])_(?=\S)"
-    r"|(?<!\w)[@#](?=\w)"
+    r"|(?<!\w)[@#](?=\w)|@(?=[\w-]+\.\w)|#(?=\d)|\bGH(?=-\d)|:(?=//)|(?<!\w)(www(?=\.)|:(?=[a-z][\w+-]*:))|\$(?=\S)"
 )
-_AS_TEXT = {"<": "&lt;", "&": "&amp;", "@": "<span>@</span>", "#": "<span>#</span>"}
+_AS_TEXT = {"<": "&lt;", "&": "&amp;"} | {one: f"<span>{one}</span>" for one in ("@", "#", "GH", ":", "www", "$")}
 _BLOCK = re.compile(r"^(\d*)([#>+\-=*.)])(?=\s|$)")  # what begins a heading, a quotation or a list
 LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}

@@ -139,7 +139,7 @@ def test_the_commands_of_a_report_read_the_file_as_it_was_read(tmp_path, monkeyp
 
     def run(*words):
         monkeypatch.setattr("sys.argv", ["agentic-bayes", *words])
-        with pytest.raises(SystemExit, match="^(None|0|10|11)?$"):
+        with pytest.raises(SystemExit, match=r"^(None|0|10|11)?$"):
             cli.main()
 
     reading = ["--columns", "agent=bot,task=case,correct=score", "--threshold", "0.6"]
