@@ -56,6 +56,16 @@ def test_an_interval_goes_below_its_value():
     assert max(map(len, lines)) <= 45
     assert any(line.split() == ["pass@1", "0.546", "0.101", "165", "of", "225"] for line in lines)
     assert any(line.strip() == "[0.414, 0.668]" for line in lines)
+    two = Table(title="T", header=("task", "a", "b"), rows=(("t", *["0.546 [0.414, 0.668]"] * 2),))
+    assert any(line.split() == ["t", "0.546", "0.546"] for line in printed(two, 48))  # not one folded, one whole
+
+
+def test_columns_that_do_not_fit_follow_in_a_second_part():
+    """Each part begins with the names, and keeps a value next to its interval."""
+    table = Table(title="T", header=("group", *"abcd"), rows=(("new tasks", *["0.546 [0.414, 0.668]"] * 4),))
+    lines = printed(table, 60)
+    assert [line.split() for line in lines if "group" in line] == [["group", "a", "b"], ["group", "c", "d"]]
+    assert [line.count("0.546 [0.414, 0.668]") for line in lines if "new tasks" in line] == [2, 2]
 
 
 def test_a_name_to_be_copied_is_kept_whole():
