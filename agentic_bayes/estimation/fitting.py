@@ -184,7 +184,8 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> Fit:
         _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)
     from agentic_bayes.estimation.engines import nuts
 
-    progress = in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    # in a notebook the sampler's bar stays, so it is for a wait that nobody asked for
+    progress = (bool(note) and in_notebook()) or (sys.stderr is not None and sys.stderr.isatty())
     drawn = nuts.fit(outcomes.isel(agent=order, task=counts.task_order), method, random_seed=seed, progress=progress)
     return replace(drawn, posterior=drawn.posterior.isel(agent=back), note=note)
 
