@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 from agentic_bayes.formatting import format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.reports.html.opening import _no_leader
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.sections import comparison_table
 from agentic_bayes.reports.html.verdict import without_option
@@ -85,6 +87,12 @@ class TestJudgeLabels:
         few, _ = both(estimate(counts({"a": [(1, 2)] * 3}), k=1), tmp_path)
         assert "not checked (needs 10 tasks tried twice or more, there are 3)" in few.words
         assert not any("as the model expects" in one.words for one in (page, few))
+
+
+@pytest.mark.parametrize(("chance", "no_leader"), [(0.54, True), (0.5, False)])
+def test_an_agent_that_another_probably_beats_does_not_lead(chance, no_leader):
+    """The first by its mean rank may have the smaller chance in a direct comparison with one of a wide interval."""
+    assert _no_leader(SimpleNamespace(rivals={"b": chance}, rows=[{}] * 4)) is no_leader
 
 
 def test_weights_that_were_given_have_their_rate_on_the_first_screen(tmp_path):

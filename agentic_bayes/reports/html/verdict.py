@@ -164,7 +164,8 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion) -> Answer:
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
         whole = f"all {scored:,} trials were" if scored > 1 else "the only trial was"
-        return Answer("What is missing?", (f"Nothing: {whole} scored.",))
+        crashed = "; an agent error counts as failed" if est.outcomes.attrs.get("errors") == "fail" else ""
+        return Answer("What is missing?", (f"Nothing: {whole} scored{crashed}.",))
     errored = int(est.outcomes["errored"].values.sum())
     crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
     own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
@@ -241,8 +242,8 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> An
         *chosen,
     ]
     if (judge := est.outcomes.attrs.get("judge")) and est.outcomes.attrs["indicator"] in ("answer", "joint"):
-        errors = "corrected for by human labels" if est.judge_note else "not corrected for: no human labels were given"
-        lines.append(f"Judged by {cut_text(str(judge), MOST_OF_JUDGE)}, whose errors are {errors}.")
+        errors = "" if est.judge_note else ", whose errors are not corrected for: no human labels were given"
+        lines.append(f"Judged by {cut_text(str(judge), MOST_OF_JUDGE)}{errors}.")
     if weighted and est.posterior.grouping is not None:
         found = [(one, weighted[one, asked.estimand, asked.metric, "posterior"]) for one in _about(est, asked)]
         rates = [
