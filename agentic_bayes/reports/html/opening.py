@@ -147,7 +147,7 @@ def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
 
 
 def _no_leader(ranking: Ranking) -> bool:
-    """Whether all agents may be better than the first, or one probably is (its interval is wide, its mean rank lower)."""
+    """Whether all agents may be better than the first, or one probably is, though its mean rank is lower."""
     return len(ranking.rivals) == len(ranking.rows) - 1 or max(ranking.rivals.values(), default=0) > 0.5
 
 
