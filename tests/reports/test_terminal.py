@@ -108,7 +108,7 @@ def test_no_number_is_ever_cut(rows, width):
     ("cell", "number"),
     [
         *((cell, True) for cell in ("0.420", "<0.001", "-0.25", "1,234", "–", "", "0.420* [0.1, 0.9]", "[0.1, 0.9]")),
-        *((cell, True) for cell in ("4 of 20", "1 to 3", "22 ◄", "1e-09", "0.700 (the bar)")),
+        *((cell, True) for cell in ("4 of 20", "−0.1 [−0.2, 0.1]", "1 to 3", "22 ◄", "1e-09", "0.700 (the bar)")),
         *((cell, False) for cell in ("support-v1", "task 3", "1st try", "3-way-call", "1. support", "20261128-0918-a")),
     ],
     ids=str,
