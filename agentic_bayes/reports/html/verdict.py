@@ -252,7 +252,7 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> An
             for agent, row in found
         ]
         lines.append(
-            f"Every task counts alike. With your weights ({est.posterior.grouping.words.removeprefix('weights ')}), "
+            f"Rates and verdict count every task alike. With your weights ({est.posterior.grouping.words.removeprefix('weights ')}), "
             f"{rate_words(asked.metric)} is {', '.join(rates)}."
         )
     return Answer("What was tested?", tuple(lines))
