@@ -251,9 +251,10 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> An
             f"{short_name(agent, *est.agents)}"
             for agent, row in found
         ]
+        shares = est.posterior.grouping.words.removeprefix("weights ")
         lines.append(
-            f"Rates and verdict count every task alike. With your weights ({est.posterior.grouping.words.removeprefix('weights ')}), "
-            f"{rate_words(asked.metric)} is {', '.join(rates)}."
+            f"Rates and verdict count every task alike. With your weights ({shares}), {rate_words(asked.metric)} is "
+            f"{', '.join(rates)}."
         )
     return Answer("What was tested?", tuple(lines))
 
