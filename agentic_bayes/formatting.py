@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -320,6 +321,13 @@ def json_text(value: Any) -> str:
 def text_or_json(value: Any) -> str:
     """A text as it is, any other value as `json_text`."""
     return value if isinstance(value, str) else json_text(value)
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel; finds out without importing IPython."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def one_line(text: str) -> str:

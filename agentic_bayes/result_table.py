@@ -16,13 +16,13 @@ NARROW = r"\footnotesize\setlength{\tabcolsep}{3pt}"
 MOST_AT_FULL_SIZE = 6  # columns of a LaTeX table that fit on a page in the font of the text
 _PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
 # "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
-_NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
+_NUMBER = re.compile(r"|–|\[.*|[<>]?[-−+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
 # what Markdown, or GitHub, would read as more than text: "0.42*", "[0.3, 0.5]", "<0.001" and "a_b" are left as they are
 _MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\[(?![-−<>]?[\d.–])|[*~](?=\S)|(?<![A-Za-z0-9])_(?=\S)"
-    r"|(?<!\w)[@#](?=\w)"
+    r"|(?<!\w)[@#](?=\w)|@(?=[\w-]+\.\w)|#(?=\d)|\bGH(?=-\d)|:(?=//)|(?<!\w)(www(?=\.)|:(?=[a-z][\w+-]*:))|\$(?=\S)"
 )
-_AS_TEXT = {"<": "&lt;", "&": "&amp;", "@": "<span>@</span>", "#": "<span>#</span>"}
+_AS_TEXT = {"<": "&lt;", "&": "&amp;"} | {one: f"<span>{one}</span>" for one in ("@", "#", "GH", ":", "www", "$")}
 _BLOCK = re.compile(r"^(\d*)([#>+\-=*.)])(?=\s|$)")  # what begins a heading, a quotation or a list
 LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}

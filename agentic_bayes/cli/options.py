@@ -198,6 +198,12 @@ class OutcomeOptions(ScoreOptions):
         columns = self._columns() | given(group=self.group, weight=self.weight, wide=self.wide)
         return {"columns": columns, "counting": counting, "needed": given(**needed), "results": self.scoring()}
 
+    def typed(self) -> list[str]:
+        """What was given, as it was typed."""
+        return [
+            word for name, value in given(**vars(self)).items() for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
+
     def opening(self) -> dict[str, Any]:
         """What was given, as `open_input` takes it."""
         return {"columns": self._columns(), "results": self.scoring()}

@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option, Typer
 
 from agentic_bayes.cli import options as opt
 from agentic_bayes.cli.exits import EXIT_CODES, exit_code
-from agentic_bayes.cli.output import say, say_json, show
+from agentic_bayes.cli.output import complain, say, say_json, show
 from agentic_bayes.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ def plan(
         options |= settings
     else:
         est = read_estimate(file, settings=settings, agents=[agent], choose="--agent", **read.reading())
+        if est.settings.judge is not None:
+            complain("note: the plan takes the judge's verdicts as they are, so it takes more tasks than it says")
+            est = est.uncorrected
     with ProgressBar("simulating") as progress:
         best = make_plan(
             est, agent, confidence=confidence, power=power, random_seed=random_seed, progress=progress, **options

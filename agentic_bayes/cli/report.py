@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,7 +61,8 @@ def report(
     agents = [agent, baseline if number is None else None]
     opened, reading = open_input(file, **read.opening()), read.reading(fit)
     if conversations and not isinstance(opened, ToolResults):
-        reading["results"] = {}  # --scorer and --scale are then about the conversations
+        # --scorer and --scale are then about the conversations
+        reading["results"], read = {}, replace(read, scorer=None, scale=None)
     est = read_estimate(file, settings=settings, agents=agents, **reading)
     other = baseline if number is None or baseline in est.agents else number
     asked: dict[str, Any] = {"metric": question["metric"], "estimand": estimand, "baseline": other}
@@ -74,7 +76,7 @@ def report(
         write_run_report(opened, output, est=est, **asked)
     else:
         scored = Evidence.read(evidence) if evidence is not None else opened if isinstance(opened, Evidence) else None
-        asked |= {"evidence": scored, "agent": agent, "source": file}
+        asked |= {"evidence": scored, "agent": agent, "source": [str(file), *read.typed()]}
         asked["conversations"] = opt.ConversationOptions(**vars(logs)).read(conversations) if conversations else None
         with Store(store) if store is not None else contextlib.nullcontext() as kept:
             write_report(est, output, store=kept, **asked)

@@ -226,3 +226,4 @@ def init(
     for path in written:
         say(f"wrote {path}")
     say(f"try: agentic-bayes run -c {folder / 'eval.yaml'}")
+    say("then put your agent in agent.py, your tasks in tasks/sums.yaml and your graders in eval.yaml")

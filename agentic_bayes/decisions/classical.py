@@ -35,6 +35,7 @@ class ClassicalTest:
     ci_prob: float  # of the interval
     n_tasks: int  # tasks that enter
     note: str = ""  # why something is undefined, or empty
+    as_judged: bool = False  # whether it takes verdicts as they are where the estimate corrects the judge's errors
 
     def __str__(self) -> str:
         if math.isnan(self.difference):
@@ -48,7 +49,8 @@ class ClassicalTest:
 
     def disagreement(self, *, is_decided: bool, estimand: Estimand) -> str:
         """Why the test may find a difference where a verdict does not, or none where it does; empty if they agree."""
-        if math.isnan(self.p_value) or (self.p_value < 1 - self.ci_prob) == is_decided:
+        agree = math.isnan(self.p_value) or (self.p_value < 1 - self.ci_prob) == is_decided
+        if agree or self.as_judged:  # then it answers another question
             return ""
         if estimand == "tasks":
             return "The verdict is about these tasks only, the test about tasks like these."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -458,7 +458,7 @@ def comparison(
     check_choice("tasks", tasks, get_args(TaskSets))
     wanted, region = Metric(metric), check_rope(rope)
     question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
-    interval = est.settings.ci_prob, est.settings.ci_kind
+    interval, as_judged = (est.settings.ci_prob, est.settings.ci_kind), est.settings.corrects_judge
     if isinstance(baseline, str | Estimate):
         pair = pair_of(est, agent, baseline, tasks)
         own, other = pair.draws(wanted, estimand)
@@ -475,7 +475,7 @@ def comparison(
             "pairing": "tasks" if pair.paired else "none",
             "n_shared_tasks": pair.common.n_shared,
             "n_left_out": pair.common.n_left_out,
-            "frequentist": against_agent(pair.compared, 0, 1, wanted, interval[0]),
+            "frequentist": replace(against_agent(pair.compared, 0, 1, wanted, interval[0]), as_judged=as_judged),
             "note": "; ".join(filter(None, [*pair.notes(estimand), *map(judged_words, pair.estimates)])),
             "flags": pair.flags(wanted, estimand),
             "groups": group_differences(pair, by=by, **question),
@@ -502,7 +502,7 @@ def comparison(
             "pairing": "none",
             "n_shared_tasks": 0,
             "n_left_out": 0,
-            "frequentist": against_value(est.counts, index, value, wanted, interval[0]),
+            "frequentist": replace(against_value(est.counts, index, value, wanted, interval[0]), as_judged=as_judged),
             "note": "; ".join(filter(None, (est.differences, judged_words(est)))),
             "flags": est.flags(name, **question),
             "groups": (),

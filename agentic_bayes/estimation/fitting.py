@@ -18,7 +18,7 @@ from agentic_bayes.estimation.methods.judge_labels import RATE_NAMES, JudgeLabel
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
 from agentic_bayes.estimation.posterior import Posterior, labelled
 from agentic_bayes.estimation.settings import Settings
-from agentic_bayes.formatting import metrics_at
+from agentic_bayes.formatting import in_notebook, metrics_at
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.coordinates import plain_variable, text_index
 
@@ -184,7 +184,8 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> Fit:
         _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)
     from agentic_bayes.estimation.engines import nuts
 
-    progress = bool(note) and sys.stderr is not None and sys.stderr.isatty()  # a wait that nobody asked for
+    # in a notebook the sampler's bar stays, so it is for a wait that nobody asked for
+    progress = (bool(note) and in_notebook()) or (sys.stderr is not None and sys.stderr.isatty())
     drawn = nuts.fit(outcomes.isel(agent=order, task=counts.task_order), method, random_seed=seed, progress=progress)
     return replace(drawn, posterior=drawn.posterior.isel(agent=back), note=note)
 

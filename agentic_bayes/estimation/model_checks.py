@@ -173,6 +173,8 @@ class ModelChecks:
     def not_checked(self, agent: int) -> str:
         """Why there is no posterior predictive check of this agent."""
         repeated = int((self.posterior.counts.trials[agent] > 1).sum())
+        if self.settings.corrects_judge and repeated >= LEAST_TASKS:
+            return "the judge's errors hide how many trials of a task truly passed"
         return f"needs {LEAST_TASKS} tasks tried twice or more, there are {repeated}"
 
     def bounds_note(self, agent: int, metric: Metric, prob: float) -> str:

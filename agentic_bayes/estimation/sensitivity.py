@@ -263,7 +263,7 @@ def words(row: SensitivityRow) -> str:
 
 def move_words(metric: str, move: float, share: float, *, agent: str = "") -> str:
     """The move of one mean with the prior, in a sentence."""
-    whose, much = f" of {agent}" if agent else "", f", {share:.0%} of its interval" if share > FLAGGED else ""
+    whose, much = f" of {agent}" if agent else "", f", {100 * share:.0f} % of its interval" if share > FLAGGED else ""
     return f"prior: halving or doubling its weight moves {metric}{whose} by up to {move:.3f}{much}"
 
 

@@ -22,7 +22,7 @@ from agentic_bayes.evidence.ledger import Ledger, TurnGrades
 from agentic_bayes.evidence.llm.calls import RUN, RunCalls
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
+from agentic_bayes.evidence.progress import DetailedProgress, LateBar, ProgressState
 from agentic_bayes.evidence.row import RESERVED
 from agentic_bayes.evidence.score import Grader, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
@@ -46,7 +46,7 @@ def assess(
     tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
     metrics: Sequence[Grader] = (),
     concurrency: int = 8,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback | bool | None = None,
     store: Store | str | os.PathLike[str] | None = None,
     requests_per_second: float | None = None,
     max_cost: float | None = None,
@@ -68,8 +68,9 @@ def assess(
         Further metrics; each becomes a column.
     concurrency : int
         Number of interactions to judge at a time. It never changes the result.
-    progress : callable, optional
-        Called with (interactions done, total or None); a `ProgressBar` shows more.
+    progress : callable or bool, optional
+        Called with (interactions done, total or None); a `ProgressBar` shows more. Default: a bar in terminals and
+        notebooks if the run takes more than two seconds; False shows none.
     store : Store or path, optional
         Where to keep every judgement by a model as soon as it is made, so that none is paid for twice: after a crash,
         the same call resumes where it stopped. Failures are tried again. Interactions with identical texts share a
@@ -122,9 +123,9 @@ def assess(
     The graders run in a thread of their own, so this works in a notebook, too.
     """
     calls = RunCalls(requests_per_second=requests_per_second, max_cost=max_cost, fail_fast=fail_fast)
-    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, executor, calls)
     context = contextvars.copy_context()
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
+    with _shown(progress) as shown, ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
+        run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, shown, store, executor, calls)
         try:
             # a thread has an event loop of its own, also where the caller is inside a running one
             thread.submit(context.run, lambda: asyncio.run(run.work())).result()
@@ -140,7 +141,7 @@ async def assess_async(
     tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
     metrics: Sequence[Grader] = (),
     concurrency: int = 8,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback | bool | None = None,
     store: Store | str | os.PathLike[str] | None = None,
     requests_per_second: float | None = None,
     max_cost: float | None = None,
@@ -152,9 +153,17 @@ async def assess_async(
     Parameters, results, errors and warnings are those of `assess`. Cancelling the task cancels the run.
     """
     calls = RunCalls(requests_per_second=requests_per_second, max_cost=max_cost, fail_fast=fail_fast)
-    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, executor, calls)
-    await run.work()
+    with _shown(progress) as shown:
+        run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, shown, store, executor, calls)
+        await run.work()
     return run.result()
+
+
+def _shown(progress: ProgressCallback | bool | None) -> contextlib.AbstractContextManager[ProgressCallback | None]:
+    """What shows the progress of a run."""
+    if progress is None or progress is True:
+        return LateBar()
+    return contextlib.nullcontext(None if progress is False else progress)
 
 
 _ToGrade = tuple[Conversation, int, TurnGrades]
@@ -357,7 +366,7 @@ def _check_arguments(
                 "several times, use LLMJudge(model, n_judgements=3)"
             )
     if progress is not None and not callable(progress):
-        raise InvalidArgument(f"progress must be callable, got {short(progress)}")
+        raise InvalidArgument(f"progress must be callable, or False to show none, got {short(progress)}")
 
 
 def _check_grader(name: str, grader: object) -> None:

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
+from agentic_bayes.formatting import in_notebook
+
 if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["ProgressBar"]
 
 SHORTEST = 0.1  # seconds between updates in a notebook
+LATE = 2.0  # seconds after which a bar is shown that nobody asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class ProgressBar:
 
     def __enter__(self) -> Self:
         file = self._file or sys.stderr
-        if self._file is None and _in_notebook():
+        if self._file is None and in_notebook():
             self._line = _Notebook(self._what)
         elif file.isatty():
             self._line = _Terminal(self._what, file)
@@ -94,6 +97,19 @@ class ProgressBar:
         """
         if self._line is not None:
             self._line.show(state, progress_words(state, time.monotonic() - self._started))
+
+
+class LateBar(ProgressBar):
+    """The same where a run takes more than two seconds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def report(self, state: ProgressState) -> None:
+        """Show a state, once there is something to wait for."""
+        if self._line is None and time.monotonic() - self._started > LATE:
+            super().__enter__()
+        super().report(state)
 
 
 class _Terminal:
@@ -138,13 +154,6 @@ class _Notebook:
 
     def _replace(self, html: str) -> None:
         self._handle.update({"text/html": f"<small>{html}</small>", "text/plain": self._last}, raw=True)
-
-
-def _in_notebook() -> bool:
-    """Whether this runs in a Jupyter kernel; finds out without importing IPython."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def progress_words(state: ProgressState, seconds: float) -> str:

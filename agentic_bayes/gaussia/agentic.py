@@ -102,7 +102,8 @@ class Agentic:
         # loaded completely, so that everything is checked before the first judgement
         conversations = list(_conversations(retriever))
         with _logged() if verbose else contextlib.nullcontext():
-            evidence = assess(conversations, judge=_LoggedJudge(judge) if verbose else judge, tool_rubric=rubric)
+            logged = _LoggedJudge(judge) if verbose else judge
+            evidence = assess(conversations, judge=logged, tool_rubric=rubric, progress=False)
         result = AgenticResult.of(conversations, evidence, settings)
         _warn_of_nothing_scored(result)
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentic_bayes.formatting import plain_text
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 WIDEST_NAME = 24  # of a first column that is kept on one line
 NARROW_NAME = 12  # of any other column of names
+FEWEST = 2  # columns of a table that is not cut into parts
 FRAME = 2  # columns of the screen between two of the table
 
 
@@ -21,14 +22,11 @@ def print_table(console: Screen, table: Table) -> None:
     """Print a table and its notes.
 
     A table that is too wide for the screen is narrowed where that costs least: columns without an entry are left out,
-    headers and names take more lines, and intervals go below their values. If that is not enough the table stays wider
-    than the screen, since a number that is cut reads as another number. All rows are printed, whereas a notebook shows
-    the first 20.
+    headers and names take more lines, and intervals go below their values. If that is not enough the columns follow
+    each other in several parts; one that is wider than the screen stays so, since a number that is cut reads as another
+    number. All rows are printed, whereas a notebook shows the first 20.
     """
-    from rich import box
-    from rich.console import Console
     from rich.padding import Padding
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     header = [plain_text(name) for name in table.header]
@@ -36,21 +34,38 @@ def print_table(console: Screen, table: Table) -> None:
     if rows and sum(max(map(_cells, column)) + FRAME for column in zip(header, *rows, strict=True)) > console.width:
         filled = [i for i in range(len(header)) if any(row[i] for row in rows)]
         header, rows = [header[i] for i in filled], [[row[i] for i in filled] for row in rows]
+    console.print(Text(plain_text(table.title), "bold"), Text(plain_text(table.text)), sep="")
+    _print_columns(console, header, rows, whole=table.whole)
+    for note in filter(None, table.notes):
+        console.print(Padding(Text(plain_text(note)), (0, 0, 0, 2)))
+    console.print()
+
+
+def _print_columns(console: Screen, header: list[str], rows: list[list[str]], *, whole: bool) -> None:
+    """Print columns next to each other, or in parts that begin with the first one."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     columns = [[row[i] for row in rows] for i in range(len(header))]
     numeric = [i > 0 and all(map(is_number, cells)) for i, cells in enumerate(columns)]
-    widths = _widths(header, columns, numeric, console.width - FRAME * len(header), whole=table.whole)
-    console.print(Text(plain_text(table.title), "bold"), Text(plain_text(table.text)), sep="")
+    widths = _widths(header, columns, numeric, console.width - FRAME * len(header), whole=whole)
+    needed = sum(widths) + FRAME * len(header)
+    if needed > console.width and len(header) > FEWEST and not whole:
+        cut, room = 1, console.width - FRAME - widths[0]
+        while cut < len(header) - 1 and room >= (most := max(map(_cells, [header[cut], *columns[cut]])) + FRAME):
+            cut, room = cut + 1, room - most
+        for kept in (range(max(cut, 2)), [0, *range(max(cut, 2), len(header))]):
+            _print_columns(console, [header[i] for i in kept], [[row[i] for i in kept] for row in rows], whole=whole)
+        return
     rich = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name, width, number in zip(header, widths, numeric, strict=True):
         rich.add_column(name, width=width, justify="right" if number else "left", overflow="fold")
     for row in rows:
         cells = [_folded(cell) if _cells(cell) > width else cell for cell, width in zip(row, widths, strict=True)]
         rich.add_row(*map(Text, cells))
-    needed = sum(widths) + FRAME * len(header)
     (console if needed <= console.width else Console(highlight=False, width=needed, file=console.file)).print(rich)
-    for note in filter(None, table.notes):
-        console.print(Padding(Text(plain_text(note)), (0, 0, 0, 2)))
-    console.print()
 
 
 def _folded(cell: str) -> str:
@@ -75,14 +90,16 @@ def _widths(
     longest = [max(map(_cells, cells), default=0) for cells in columns]
     words = [max(map(_cells, name.split() or [""])) for name in header]
     widths = [max(_cells(name), most) for name, most in zip(header, longest, strict=True)]
-    steps = [(i, max(words[i], longest[i]), False) for i in range(len(header))]
-    for i in (i for i, number in enumerate(numeric) if number):
-        steps.append((i, max(words[i], max(map(_cells, map(_folded, columns[i])), default=0)), True))
-    for i in (i for i, number in enumerate(numeric) if not number):
-        kept = math.inf if whole and i == 0 else WIDEST_NAME if i == 0 else NARROW_NAME
-        steps.append((i, max(words[i], longest[i] if longest[i] <= kept else NARROW_NAME), False))
-    for i, least, at_once in steps:
-        excess = sum(widths) - screen
-        if excess > 0:
-            widths[i] = least if at_once else max(least, widths[i] - excess)
+    names = [i for i, number in enumerate(numeric) if not number]
+
+    def narrow(least: Mapping[int, int]) -> None:
+        for i, width in least.items():
+            widths[i] = max(width, widths[i] - max(0, sum(widths) - screen))
+
+    narrow({i: max(words[i], longest[i]) for i in range(len(header))})
+    if sum(widths) > screen:  # of all columns, so that the numbers of a row stand on one line
+        for i in set(range(len(header))) - set(names):
+            widths[i] = max([words[i], *map(_cells, map(_folded, columns[i]))])
+    kept = {i: math.inf if whole and i == 0 else WIDEST_NAME if i == 0 else NARROW_NAME for i in names}
+    narrow({i: max(words[i], longest[i] if longest[i] <= kept[i] else NARROW_NAME) for i in names})
     return widths

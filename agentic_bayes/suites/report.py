@@ -45,7 +45,7 @@ def write_run_report(
         asked=ask(fitted, None, baseline, metric, estimand, at_least, confidence),
         trials=[_trial(results.facts, trial) for trial in results.trials],
         facts=dict(_facts(results)),
-        source=str(results.folder),
+        source=[str(results.folder)],
         to=report_format(path, to),
     )
 

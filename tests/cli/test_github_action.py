@@ -13,7 +13,7 @@ from pages import blocks
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 EXPRESSION = re.compile(r"\$\{\{ (?P<where>inputs|steps\.\w+\.outputs)\.(?P<name>[\w-]+) \}\}")
-TABLE = "agent,task,successes,trials\n" + "".join(f"v1,t{i},{1 + i % 2},4\nv2,t{i},4,4\n" for i in range(12))
+TABLE = "the agent,task,ok,trials\n" + "".join(f"v1,t{i},{1 + i % 2},4\nv2,t{i},4,4\n" for i in range(12))
 
 
 def filled(text: str, inputs: dict[str, str], outputs: dict[str, str]) -> str:
@@ -59,8 +59,12 @@ def test_every_input_is_used_and_no_script_holds_an_expression():
 @pytest.mark.parametrize(("agent", "verdict", "code"), [("v2", "pass", 0), ("v1", "fail", 10)])
 def test_its_steps_gate_summarise_and_report(agent, verdict, code, tmp_path):
     """The job ends with the gate's exit code; the summary has its table, and the report begins with its verdict."""
-    (tmp_path / "a table.csv").write_text(TABLE, encoding="utf-8")
-    found = run_steps(tmp_path, **{"file": "a table.csv", "at-least": "0.7", "agent": agent, "title": "$(touch x)"})
+    (tmp_path / "-a table.csv").write_text(TABLE, encoding="utf-8")
+    words = {
+        "title": "$(touch x)",
+        "options": "--columns 'agent=the agent,successes=ok,trials=trials' --method hierarchical",
+    }
+    found = run_steps(tmp_path, **{"file": "-a table.csv", "at-least": "0.7", "agent": agent}, **words)
     assert found[0] == code
     assert found[1].startswith(f"**Gate: {verdict}**")
     assert found[2]["verdict"] == verdict

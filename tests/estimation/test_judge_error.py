@@ -19,10 +19,10 @@ from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.judge_rates import Rates, SharedRates
 from agentic_bayes.estimation.engines.grid.judged import JudgedLikelihood, Kinds, fit_judged
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.judge_labels import JudgeLabels, read_labels
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels, judge_words, read_labels
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
 from agentic_bayes.estimation.methods.options import Hierarchical
-from agentic_bayes.formatting import metrics_at
+from agentic_bayes.formatting import format_number, metrics_at
 
 CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))
 # 8 hits, 1 miss, 4 rejections, 3 false alarms in all; on task 1 two attempts are labelled, on task 4 one
@@ -426,6 +426,10 @@ class TestRatesPerAgent:
         ]
         assert table["n_labels"].tolist() == [60] * 4
         assert "a: sensitivity" in est.judge_note
+        a, b = est.posterior.judge_rates(0.95).values()
+        many = judge_words(est.settings.judge, {"a": a, "b": b, "c": a, "d": b}, tuple("abcd"), at_chance=False)
+        low, high = sorted(format_number(own[1].mean) for own in (a, b))
+        assert f"specificity {low} to {high} among 4 agents" in many  # a sentence of all rates would be a page
         draws = est.posterior.hyper_draws()
         for rate in ("sensitivity", "specificity"):
             rows = table[table["rate"] == rate]

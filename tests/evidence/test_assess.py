@@ -250,7 +250,7 @@ BAD_ARGUMENTS = [
     ({"concurrency": 0}, r"concurrency must be an integer ≥ 1, got 0"),
     ({"concurrency": True}, r"concurrency must be an integer ≥ 1, got True"),
     ({"concurrency": 2.5}, r"concurrency must be an integer ≥ 1, got 2\.5"),
-    ({"progress": 1}, r"progress must be callable, got 1"),
+    ({"progress": 1}, r"progress must be callable, or False to show none, got 1"),
 ]
 
 

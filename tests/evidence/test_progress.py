@@ -9,6 +9,7 @@ from scripted import by_answer, conversation, turn, verdict
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.progress import ProgressBar, ProgressState, progress_words
+from agentic_bayes.evidence.reference.judge import ReferenceJudge
 
 
 class Terminal(io.StringIO):
@@ -66,6 +67,18 @@ def test_a_bar_is_drawn_in_a_terminal_and_nowhere_else():
             bar(4, 10)
     assert "4 of 10" in terminal.getvalue()
     assert pipe.getvalue() == ""
+
+
+def test_a_long_run_shows_its_progress_unless_that_is_not_wanted(monkeypatch):
+    """After two seconds, in a terminal; False, or a run that is soon over, shows nothing."""
+    drawn = {}
+    for name, late, progress in (("long", -1, None), ("short", 60, None), ("unwanted", -1, False)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setattr("agentic_bayes.evidence.progress.LATE", late)
+        assess([conversation(turn(), task_id="t")], judge=ReferenceJudge(), progress=progress)
+        drawn[name] = "1 of 1" in terminal.getvalue()
+    assert drawn == {"long": True, "short": False, "unwanted": False}
 
 
 class Notebook:

@@ -24,11 +24,13 @@ def test_markdown():
     ("text", "shown"),
     [
         ("<script>x</script>", "&lt;script>x&lt;/script>"),
-        ("![x](https://x.io/a.png) [y][z]", r"!\[x](https://x.io/a.png) \[y]\[z]"),
+        ("![x](https://x.io/a.png) [y][z]", r"!\[x](https<span>:</span>//x.io/a.png) \[y]\[z]"),
+        ("www.x.io me@x.io $a$", "<span>www</span>.x.io me<span>@</span>x.io <span>$</span>a$"),
+        ("GH-26 u/r#5 :tada:", "<span>GH</span>-26 u/r<span>#</span>5 <span>:</span>tada:"),
         ("*b* __c__ `d` ~~e~~", r"\*b* \_\_c__ \`d\` \~\~e\~~"),
         ("@team closes #12 &lt;b&gt;", "<span>@</span>team closes <span>#</span>12 &amp;lt;b&amp;gt;"),
         ("# h", r"\# h"),
-        ("a_b pass^3 x@y 0.42* [0.30, 0.55] <0.001", "a_b pass^3 x@y 0.42* [0.30, 0.55] <0.001"),
+        *[(text, text) for text in ("a_b pass^3 x@y 0.42* [0.30, 0.55] <0.001", "openai:gpt-4o 10:30:00 C# www")],
     ],
 )
 def test_what_looks_like_markdown_stays_text(text, shown):

@@ -13,6 +13,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.reports.comment import comment
 from agentic_bayes.reports.html.sections import commonest_fault
 from agentic_bayes.reports.junit import junit_xml
 from agentic_bayes.reports.tables import (
@@ -62,6 +63,15 @@ class TestEstimateTables:
         assert cell(table, "pass^1", "as judged") == cell(plain, "pass^1", "hierarchical")
         assert cell(table, "pass^1", "corrected") != cell(table, "pass^1", "as judged")
         assert any("judge error fixed: sensitivity 0.9, specificity 0.8" in note for note in table.notes)
+
+    def test_a_comment_says_whose_a_note_is(self):
+        """Below several tables, a note that not all of them have begins with its table's title."""
+        est = fit_two(ENGINES[0])
+        tables = estimate_tables(est)
+        lines = comment(est, tables).split("\n")
+        for table in tables:
+            (prior,) = [note for note in table.notes if note.startswith("prior: ")]
+            assert f"- {table.title}: {prior}" in lines
 
     def test_denominators(self):
         """The first note counts tasks, scored and unscored trials, and names unit, indicator and interval."""

@@ -56,6 +56,16 @@ def test_an_interval_goes_below_its_value():
     assert max(map(len, lines)) <= 45
     assert any(line.split() == ["pass@1", "0.546", "0.101", "165", "of", "225"] for line in lines)
     assert any(line.strip() == "[0.414, 0.668]" for line in lines)
+    two = Table(title="T", header=("task", "a", "b"), rows=(("t", *["0.546 [0.414, 0.668]"] * 2),))
+    assert any(line.split() == ["t", "0.546", "0.546"] for line in printed(two, 48))  # not one folded, one whole
+
+
+def test_columns_that_do_not_fit_follow_in_a_second_part():
+    """Each part begins with the names, and keeps a value next to its interval."""
+    table = Table(title="T", header=("group", *"abcd"), rows=(("new tasks", *["0.546 [0.414, 0.668]"] * 4),))
+    lines = printed(table, 60)
+    assert [line.split() for line in lines if "group" in line] == [["group", "a", "b"], ["group", "c", "d"]]
+    assert [line.count("0.546 [0.414, 0.668]") for line in lines if "new tasks" in line] == [2, 2]
 
 
 def test_a_name_to_be_copied_is_kept_whole():
@@ -98,7 +108,7 @@ def test_no_number_is_ever_cut(rows, width):
     ("cell", "number"),
     [
         *((cell, True) for cell in ("0.420", "<0.001", "-0.25", "1,234", "–", "", "0.420* [0.1, 0.9]", "[0.1, 0.9]")),
-        *((cell, True) for cell in ("4 of 20", "1 to 3", "22 ◄", "1e-09", "0.700 (the bar)")),
+        *((cell, True) for cell in ("4 of 20", "−0.1 [−0.2, 0.1]", "1 to 3", "22 ◄", "1e-09", "0.700 (the bar)")),
         *((cell, False) for cell in ("support-v1", "task 3", "1st try", "3-way-call", "1. support", "20261128-0918-a")),
     ],
     ids=str,

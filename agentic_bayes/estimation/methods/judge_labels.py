@@ -45,6 +45,7 @@ LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
 CORRELATIONS = tuple(i / 40 for i in range(33))  # among which the likeliest is looked for
 RATES = np.arange(1, 400) / 400  # likewise
+MOST_SHOWN = 3  # agents whose rates are written out in a sentence
 CHANCE_WORDS = "; this judge may be no better than chance, so its verdicts say next to nothing"
 
 
@@ -337,6 +338,11 @@ def judge_words(labels: JudgeLabels, rates: RatesByAgent, agents: tuple[str, ...
             for name, stats in zip(RATE_NAMES, pair, strict=True)
         ]
         shown.append(f"{agent}: {', '.join(words)}" if agent else ", ".join(words))
+    if len(rates) > MOST_SHOWN:
+        by_rate = [[stats.mean for stats in own] for own in zip(*rates.values(), strict=True)]
+        spans = [f"{format_number(min(own))} to {format_number(max(own))}" for own in by_rate]
+        words = [f"{name} {span}" for name, span in zip(RATE_NAMES, spans, strict=True)]
+        shown = [f"{', '.join(words)} among {len(rates)} agents"]
     if labels.per_agent(agents):
         used = sum(labels.whole)
     text = f"judge error estimated from {plural(used, 'label')}: {'; '.join(shown)}"

@@ -22,7 +22,7 @@ def markdown_page(
     tables: Sequence[Table | None],
 ) -> str:
     """What a reader in a hurry wants to know, with every table behind its title."""
-    below = [folded(markdown_text(table.title), table.to_markdown()) for table in tables if table is not None]
+    below = [folded(markdown_text(table.title), _untitled(table)) for table in tables if table is not None]
     return paragraphs(
         f"# {markdown_text(verdict)}",
         "\n".join(f"{markdown_text(line)}  " for line in heading if line),
@@ -41,6 +41,11 @@ def _rates_table(est: Estimate, groups: Sequence[RateGroup]) -> str:
         for own in zip(*(group.rates for group in groups), strict=True)
     ]
     return markdown_table(["agent", *(group.title for group in groups)], rows)
+
+
+def _untitled(table: Table) -> str:
+    """The table and its notes; its title is what is clicked."""
+    return paragraphs(markdown_table(table.header, table.rows), *map(markdown_text, filter(None, table.notes)))
 
 
 def _answer(one: Answer) -> str:

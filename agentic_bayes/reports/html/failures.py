@@ -16,6 +16,7 @@ from agentic_bayes.result_table import Table
 
 MOST_SHOWN = 10  # kinds that a page shows unfolded
 MOST_KINDS = 30  # kinds that it lists at all
+BARS = "In brackets and as bars:"
 MOST_BESIDE = 4  # agents that have a column each; more share one, from the best to the worst
 MOST_NAMED = 3  # agents that a line names
 MOST_LISTED = 24  # agents that an open kind lists
@@ -103,6 +104,7 @@ class FailureTable:
     groups: Sequence[FailureGroup]
     trials: Mapping[str, int]  # agent → all its trials in the report, in the order of the page
     notes: Sequence[str]
+    noun: str = "trial"
 
     @property
     def columns(self) -> Sequence[str]:
@@ -155,7 +157,7 @@ class FailureTable:
     def most(self, group: FailureGroup, most: int = MOST_NAMED, *, others: bool = True) -> str:
         """The agents with the most trials of a kind."""
         named = [
-            f"{n:,} of {plural(self.trials[agent], 'trial')} of {self._briefs[agent]}"
+            f"{n:,} of {plural(self.trials[agent], self.noun)} of {self._briefs[agent]}"
             for agent, n in group.agents.most_common(most)
         ]
         return with_more(named, len(group.agents), "agent") if others else ", ".join(named)
@@ -170,19 +172,21 @@ class FailureTable:
     def tables(self) -> Iterator[Table]:
         """The same as plain tables: the kinds, then their examples."""
         rows = [[g.name, f"{g.trials:,}", f"{len(g.tasks):,}", self.most(g), g.meaning] for g in self.groups]
-        header = ["what went wrong", "trials", "tasks", "agents", "meaning"]
-        yield Table(title=self.title, header=header, rows=rows, notes=self.notes, noun="kind")
+        header = ["what went wrong", f"{self.noun}s", "tasks", "agents", "meaning"]
+        notes = [note for note in self.notes if not note.startswith(BARS)]
+        yield Table(title=self.title, header=header, rows=rows, notes=notes, noun="kind")
         rows = [[g.name, e.agent, e.task, f"{e.attempt}", cut(e.reason, 300)] for g in self.groups for e in g.examples]
         header = ["what went wrong", "agent", "task", "attempt", "reason"]
         yield Table(title=f"Examples: {self.title[0].lower()}{self.title[1:]}", header=header, rows=rows)
 
 
 def failure_tables(
-    trials: Sequence[ReportTrial], agents: Sequence[str], *, tools_count: bool = True
+    trials: Sequence[ReportTrial], agents: Sequence[str], noun: str = "trial", *, tools_count: bool = True
 ) -> tuple[FailureTable | None, FailureTable | None]:
     """What went wrong in failed trials, and why trials are not scored; None where there are none.
 
-    `agents` gives their order; trials may be of further ones. Unless `tools_count`, faults with tools fail no trial.
+    `agents` gives their order; trials may be of further ones. `noun` is what they are where the counts have others.
+    Unless `tools_count`, faults with tools fail no trial.
     """
     order = dict.fromkeys([*agents, *sorted({one.agent for one in trials})])
     failed, missing = (
@@ -190,19 +194,24 @@ def failure_tables(
     )
     scored = Counter(one.agent for one in trials if one.verdict in ("pass", "fail"))
     tried = scored + Counter(one.agent for one in missing)
-    shares = "In brackets and as bars: the share of the agent's {}trials."
-    notes = [f"One trial can have several kinds. {shares.format('scored ')}"]
+    shares = f"{BARS} the share of the agent's {{}}{noun}s."
+    notes = [f"One {noun} can have several kinds.", shares.format("scored ")]
     if not tools_count and any(kind in BY_TOOLS for one in failed for kinds, _ in one.failures for kind in kinds):
-        notes.append("Faults with tools are listed as likely causes; by themselves they fail no trial.")
-    unscored = f"Why {plural(len(missing), 'trial')} could not be scored"
+        notes.append(f"Faults with tools are listed as likely causes; by themselves they fail no {noun}.")
+    unscored = f"Why {plural(len(missing), noun)} could not be scored"
     return (
-        _table(f"What went wrong in {plural(len(failed), 'failed trial')}", failed, scored, order, notes),
-        _table(unscored, missing, tried, order, [shares.format("")]),
+        _table(f"What went wrong in {plural(len(failed), f'failed {noun}')}", failed, scored, order, notes, noun),
+        _table(unscored, missing, tried, order, [shares.format("")], noun),
     )
 
 
 def _table(
-    title: str, trials: Sequence[ReportTrial], tried: Mapping[str, int], order: Iterable[str], notes: list[str]
+    title: str,
+    trials: Sequence[ReportTrial],
+    tried: Mapping[str, int],
+    order: Iterable[str],
+    notes: list[str],
+    noun: str,
 ) -> FailureTable | None:
     if not trials:
         return None
@@ -211,7 +220,7 @@ def _table(
     notes += ["Kinds in “quotes” are other reasons, grouped by the words they share."] if words else []
     if (more := len(groups) - MOST_KINDS) > 0:
         notes.append(f"{plural(more, 'rarer kind')} left out.")
-    return FailureTable(title, groups[:MOST_KINDS], totals, notes)
+    return FailureTable(title, groups[:MOST_KINDS], totals, notes, noun)
 
 
 def _groups(trials: Sequence[ReportTrial]) -> tuple[list[FailureGroup], bool]:

@@ -149,12 +149,17 @@ def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
         further = asked.comparisons[1:2]
         more = f"; not yet shown {attempts_words(Metric(further[0].metric))}" if _open(further) else ""
         return f"{best} is the best of {agents} {words}{more}", "good"
-    if len(rivals) == len(names) - 1:
+    if _no_leader(ranking):
         return f"No clear leader among {agents} {words}", "open"
     others = " and ".join(short_name(name, *names) for name in rivals)
     if len(rivals) > MOST_NAMED:
         others = f"{_count(len(rivals))} others"
     return f"{best} leads {agents} {words}; {others} {'is' if len(rivals) == 1 else 'are'} not ruled out", "open"
+
+
+def _no_leader(ranking: Ranking) -> bool:
+    """Whether all agents may be better than the first, or one probably is, though its mean rank is lower."""
+    return len(ranking.rivals) == len(ranking.rows) - 1 or max(ranking.rivals.values(), default=0) > 0.5
 
 
 def _open(comparisons: Sequence[Comparison]) -> bool:

@@ -16,6 +16,7 @@ from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
+from agentic_bayes.estimation.groups import WEIGHTED
 from agentic_bayes.estimation.methods.options import Crossed, Frequentist
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
@@ -40,7 +41,7 @@ from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failu
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, default_title, headline, lede, rate_groups, rate_words
-from agentic_bayes.reports.html.question import ReportQuestion, ask
+from agentic_bayes.reports.html.question import ReportQuestion, ask, without_option
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import (
     LONGEST_BESIDE,
@@ -90,7 +91,7 @@ def write_report(
     at_least: float | None = None,
     confidence: float = 0.95,
     store: Store | None = None,
-    source: str = "FILE",
+    source: str | Sequence[str] = "FILE",
     to: ReportFormat | None = None,
 ) -> Path:
     """Write everything about an estimate into one HTML file that people can read and pass on.
@@ -125,8 +126,9 @@ def write_report(
         Probability that the gate requires, in (0.5, 1).
     store : Store, optional
         The judge's store: adds tokens and cost.
-    source : str
-        Name of the data file in the commands that the report shows.
+    source : str or sequence of str
+        Name of the data file in the commands that the report shows; or that and the options that read it, for example
+        ``["runs.csv", "--columns", "correct=score", "--threshold", "0.6"]``.
     to : {"html", "markdown"}, optional
         ``markdown`` writes the first screen with tables folded below it, for a pull request or a job summary. Default:
         by the ending of the path, ``.md`` being Markdown.
@@ -156,8 +158,9 @@ def write_report(
         check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
     if store is not None:
         check_type("store", store, Store, "from agentic_bayes.Store")
-    if not isinstance(source, str):
-        raise InvalidArgument(f"source must be text, got {short(source)}")
+    words = [source] if isinstance(source, str) else source
+    if not isinstance(words, Sequence) or not words or not all(isinstance(word, str) for word in words):
+        raise InvalidArgument(f"source must be text, or a list of texts, got {short(source)}")
     heading, to = PageHeading.of(title, note, date), report_format(target, to)
     check_evidence_agents(est, evidence)
     return write_page(
@@ -169,7 +172,7 @@ def write_report(
         evidence=evidence,
         store=store,
         facts={},
-        source=source,
+        source=words,
         to=to,
     )
 
@@ -220,7 +223,7 @@ def write_page(
     asked: ReportQuestion,
     trials: Sequence[ReportTrial],
     facts: Mapping[str, str],
-    source: str,
+    source: Sequence[str],
     heading: PageHeading | None = None,
     evidence: Evidence | None = None,
     store: Store | None = None,
@@ -234,8 +237,10 @@ def write_page(
     )
     heading = PageHeading.of() if heading is None else heading
     count_attempts(trials)
-    worst, tools_count = sections.worst_table(est), est.outcomes.attrs["indicator"] != "answer"
-    failed, unscored = failure_tables(trials, _in_order(est, asked), tools_count=tools_count)
+    worst, attrs = sections.worst_table(est), est.outcomes.attrs
+    noun = "trial" if attrs["unit"] == "conversation" else "conversation"
+    tools_count = attrs["indicator"] != "answer"
+    failed, unscored = failure_tables(trials, _in_order(est, asked), noun, tools_count=tools_count)
     failures = [one for one in (failed, unscored) if one is not None]
     tools = tool_problems_tables(evidence) if evidence is not None else []
     listed, briefs = _listed(est, asked), _briefs(est.agents)
@@ -245,14 +250,17 @@ def write_page(
     own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
-    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failed, evidence), source)
+    weighted = summary[summary["group"] == WEIGHTED].assign(group="") if "group" in summary else summary[:0]
+    rates = rate_groups(est, asked, rows)
+    answered = answers(est, asked, rows, _failed_most(failed, evidence), source, rows_by_key(weighted))
+    groups = [replace(one, text="") for one in group_tables(est, summary[summary["k"].isin(est.settings.k)])]
     if to == "markdown":
         compared = _comparison(asked)
         tables = [compared[name] for name in ("gated", "ranking_table", "further_table", "comparison", "by_group")]
         tables += compared["drivers"]
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
         tables += [worst, *(table for one in failures for table in one.tables())]
-        tables += [sections.data_table(est, evidence), *few, settings_table(est)]
+        tables += [sections.data_table(est, evidence), *few, *groups, settings_table(est)]
         lines = (heading.title or default_title(est, asked), heading.note, heading.date)
         text = markdown_page(est, asked, lines, verdict, rates, answered, tables) + "\n"
         with replacing(str(path)) as file:
@@ -281,7 +289,7 @@ def write_page(
             **_many(est, asked),
             data=sections.data_table(est, evidence),
             **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
-            groups=[replace(one, text="") for one in group_tables(est, summary[summary["k"].isin(est.settings.k)])],
+            groups=groups,
             **_comparison(asked),
             worst=worst,
             failures=failures,
@@ -303,10 +311,11 @@ def write_page(
             prob=exact_percent(est.settings.ci_prob),
             crossed=isinstance(est.method, Crossed),
             frequentist=isinstance(est.method, Frequentist),
+            beside=("as judged", "counted") if est.settings.corrects_judge else ("counted", "if all equally hard"),
             method_line=sections.method_line(est),
             setup=settings_table(est),
             commands=sections.commands(est, asked, est.settings.k, source) if source else [],
-            without_option=", ".join(sections.without_option(est)),
+            without_option=", ".join(without_option(est)),
         )
     )
     with replacing(str(path)) as file:

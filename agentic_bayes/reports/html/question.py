@@ -1,7 +1,9 @@
-"""The question that a page answers: by which metric, and who is compared with whom."""
+"""The question that a page answers, who is compared with whom, and the options that ask a command the same."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -11,10 +13,23 @@ from agentic_bayes.decisions.gate import Gate, gate
 from agentic_bayes.decisions.rank import Ranking, rank
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.fitting import choose_method
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric
 
 MOST_COMPARED = 3  # numbers of attempts at which two agents are compared
+
+USUAL = {  # options of a command where they are not given
+    "--unit": "conversation",
+    "--indicator": "answer",
+    "--threshold": "0.7",
+    "--tool-threshold": "1.0",
+    "--ci-prob": "0.95",
+    "--ci-kind": "eti",
+    "--random-seed": "0",
+    "--confidence": "0.95",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +130,56 @@ def ask(
             raise
         return replace(question, note=str(error))
     return replace(question, comparisons=tuple(comparisons))
+
+
+def without_option(est: Estimate) -> list[str]:
+    """Settings that change numbers and that the command line has no option for."""
+    judge, method = est.settings.judge, est.method
+    alone = est.settings.corrects_judge and isinstance(method, Hierarchical)
+    default = Hierarchical(pool_agents=False) if alone else type(method)()
+    names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
+    return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
+
+
+def counting_options(est: Estimate, source: Sequence[str]) -> dict[str, str]:
+    """Options that count evidence as it was counted, but for those that stand in `source`; none for counts."""
+    attrs = est.outcomes.attrs
+    if attrs.get("source") != "evidence":
+        return {}
+    options = {"--unit": str(attrs["unit"]), "--indicator": shlex.quote(str(attrs["indicator"]))}
+    if attrs["indicator"] in ("answer", "tools", "joint"):
+        options |= {"--threshold": str(attrs["threshold"]), "--tool-threshold": str(attrs["tool_threshold"])}
+    if attrs.get("errors", "unscored") != "unscored":
+        options["--errors"] = str(attrs["errors"])
+    options |= {"--agents": "together"} if est.agents == ("all",) else {}
+    return {name: value for name, value in options.items() if name not in source}
+
+
+def model_options(est: Estimate) -> str:
+    """Options of a command that allow for the judge's errors and for groups of tasks as the estimate does."""
+    s, options = est.settings, ""
+    if s.judge is not None and s.judge.calibration == "estimated":
+        options += " --judge-labels LABELS.csv"
+    options += "" if s.by is None else f" --by {shlex.quote(s.by)}"
+    if s.weights is not None:
+        shares = s.weights if isinstance(s.weights, str) else ",".join(f"{one}={w!r}" for one, w in s.weights.items())
+        options += f" --weights {shlex.quote(shares)}"
+    return options
+
+
+def written(options: Mapping[str, str]) -> str:
+    """Options of a command as text that follows it."""
+    return "".join(f" {name} {value}" for name, value in options.items())
+
+
+def same_numbers(est: Estimate, source: Sequence[str]) -> str:
+    """The options without which a command would count, or show, other numbers than this estimate."""
+    s = est.settings
+    options = {"--ci-prob": repr(s.ci_prob), "--ci-kind": s.ci_kind, "--random-seed": str(s.random_seed)}
+    return written({n: v for n, v in (counting_options(est, source) | options).items() if USUAL.get(n) != v})
+
+
+def same_model(est: Estimate) -> str:
+    """The options without which a command would fit another model."""
+    usual = "hierarchical" if est.settings.by else choose_method(est.counts, judge=est.settings.judge)[0].name
+    return ("" if est.method.name == usual else f" --method {est.method.name}") + model_options(est)

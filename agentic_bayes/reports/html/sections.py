@@ -45,15 +45,12 @@ from agentic_bayes.reports.evidence_tables import metrics_tables, tool_problems
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, short_name, success_words
-from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.question import ReportQuestion, counting_options, model_options, written
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import (
-    counting_options,
-    model_options,
     worst_tasks,
-    written,
 )
-from agentic_bayes.reports.tables import ESTIMANDS
+from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
@@ -100,7 +97,8 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
 
 def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
-    method, sections = est.method, []
+    method, sections, corrected = est.method, [], est.settings.corrects_judge
+    judged = rows_by_key(est.uncorrected.to_pandas()) if corrected else {}
     main = method.estimator if isinstance(method, Frequentist) else "posterior"
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
@@ -108,7 +106,9 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
             for index in agents:
                 agent = est.agents[index]
                 one = rows[agent, estimand, metric, main]
-                beside = [rows[agent, estimand, metric, name] for name in ("unbiased", "plugin")]
+                unbiased = rows[agent, estimand, metric, "unbiased"]
+                beside = [judged[agent, estimand, metric, main], unbiased] if corrected else [unbiased]
+                beside += [] if corrected else [rows[agent, estimand, metric, "plugin"]]
                 cells.append(
                     {
                         "agent": index,
@@ -118,7 +118,7 @@ def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequ
                         "interval": format_interval(one["lower"], one["upper"]),
                         "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
                         "baselines": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
-                        "doubt": _doubt(one, beside[0]),
+                        "doubt": _doubt(one, unbiased),
                     }
                 )
         where = ESTIMANDS[estimand]
@@ -169,13 +169,15 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     ]
     first = comparisons[0]
     within = f"chance of being within {rope_words(first.rope)}"
-    header = ["metric", "verdict", _chance(first), "difference", within, "classical test, for comparison"]
+    test = f"classical test{' of verdicts as judged' if first.frequentist.as_judged else ''}, for comparison"
+    header = ["metric", "verdict", _chance(first), "difference", within, test]
     pair = "" if first.pairing == "tasks" else "; tasks are not paired"
     shared = f", on the {plural(first.n_shared_tasks, 'task')} that both tried{pair}" if first.n_shared_tasks else ""
     about = f" ({'new' if first.estimand == 'population' else 'these'} tasks)"
     notes = [f"Difference{about}: {first.agent} minus {first.baseline}{shared}.", first.note, *first.if_errored_words]
     # of the verdict's own the first screen says it
-    if apart := [one for one in comparisons if one.disagreement and (one is not first or one.estimand == "tasks")]:
+    apart = [one for one in comparisons if one.disagreement and (one is not first or one.estimand == "tasks")]
+    if apart:
         notes.append(TESTED.format(" and ".join(one.metric for one in apart), apart[0].disagreement))
     return Table(title="The difference", header=header, rows=rows, notes=notes)
 
@@ -253,7 +255,7 @@ def _counts_of(task: TaskDifference) -> list[str]:
 
 def worst_table(est: Estimate) -> Table | None:
     """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
-    notes = ["The smallest shares of trials passed; the table of tasks has all."]
+    notes = ["The smallest shares of trials passed."]
     if len(est.agents) < FEWEST:
         worst = worst_tasks(est, est.agents)
         rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
@@ -342,11 +344,15 @@ def judge_tables(
     tables = [Table(title="Who judged, and at what cost", header=["item", "value"], rows=rows)]
     if est.settings.judge is not None:
         rates = est.judge_error().to_dict("records")
+        by_agent = any(one["agent"] for one in rates)
         lines = [
-            [one["rate"], format_number(one["mean"]), format_interval(one["lower"], one["upper"]), str(one["n_labels"])]
+            [one["agent"]] * by_agent
+            + [one["rate"], format_number(one["mean"]), format_interval(one["lower"], one["upper"])]
+            + [str(one["n_labels"])]
             for one in rates
         ]
-        header = ["rate", "mean", interval_words(rates[0]["ci_prob"], rates[0]["ci_kind"]), "labels"]
+        interval = interval_words(rates[0]["ci_prob"], rates[0]["ci_kind"])
+        header = [*["agent"] * by_agent, "rate", "mean", interval, "labels"]
         tables.append(Table(title="The judge's error rates", header=header, rows=lines))
     return tables + _agreement(evidence)
 
@@ -431,28 +437,25 @@ def checked_words(est: Estimate, agents: Sequence[int]) -> str:
         how = "The sampler worked" if est.diagnostics.passed else "The sampler failed: do not use these numbers"
     if not isinstance(est.method, Hierarchical | Crossed):
         return f"{how}."
-    misfits = [est.agents[i] for i in agents if any(check.misfit for check in est.checks.predictive(i))]
+    checks = {i: est.checks.predictive(i) for i in agents}
+    left_out = [i for i in agents if not checks[i]]
+    if len(left_out) == len(checks):
+        return f"{how}. How the passes are spread over tasks was not checked ({est.checks.not_checked(left_out[0])})."
+    misfits = [est.agents[i] for i in agents if any(check.misfit for check in checks[i])]
     fit = f", but not those of {with_more(misfits[:MOST_MISFITS], len(misfits))}: see above" if misfits else ""
+    unknown = [est.agents[i] for i in left_out[:MOST_MISFITS]]
+    fit += f"; not checked: {with_more(unknown, len(left_out))}" if left_out else ""
     return f"{how}. The passes are spread over tasks as the model expects{fit}."
 
 
-def without_option(est: Estimate) -> list[str]:
-    """Settings that change numbers and that the command line has no option for."""
-    judge, method = est.settings.judge, est.method
-    alone = est.settings.corrects_judge and isinstance(method, Hierarchical)
-    default = Hierarchical(pool_agents=False) if alone else type(method)()
-    names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
-    return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
-
-
-def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: str) -> list[str]:
+def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: Sequence[str]) -> list[str]:
     """Commands that give these numbers again."""
-    s, file = est.settings, shlex.quote(source)
+    s, file = est.settings, shlex.join(source)
     fit = f"--method {est.method.name} --ci-prob {s.ci_prob!r} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
     engine = "" if s.engine == "auto" else f" --engine {s.engine}"
     engine += " --inflate" if est.method == Hierarchical(inflate=True) else ""
     k = ",".join(map(str, ks))
-    how = f"{written(counting_options(est))} {fit}{engine}{model_options(est)}"
+    how = f"{written(counting_options(est, source))} {fit}{engine}{model_options(est)}"
     lines = [f"agentic-bayes estimate {file}{how} --k {k} -o results"]
     saved = "results/estimate.nc"
     for one in asked.comparisons[:1]:

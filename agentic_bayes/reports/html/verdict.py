@@ -16,8 +16,7 @@ from agentic_bayes.decisions.gate import Gate, gate, shown_beside
 from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.fitting import choose_method
-from agentic_bayes.estimation.model_checks import FLAGS
+from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, FLAGS
 from agentic_bayes.formatting import (
     Metric,
     cut_text,
@@ -39,9 +38,10 @@ from agentic_bayes.reports.html.opening import (
     baseline_words,
     best_words,
     main_estimator,
+    rate_words,
     short_name,
 )
-from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.question import USUAL, ReportQuestion, same_model, same_numbers, without_option, written
 from agentic_bayes.reports.html.tasks import sure_words
 
 MOST_NAMED = 3
@@ -50,16 +50,6 @@ PROBABLY = 0.8  # probability from which a task that is not lost is named next t
 MOST_OF_JUDGE = 60  # characters
 MOST_LISTED = 3  # agents that an answer goes through
 MOST_SAID = 2  # comparisons that an answer goes through
-USUAL = {  # options of a command where they are not given
-    "--unit": "conversation",
-    "--indicator": "answer",
-    "--threshold": "0.7",
-    "--tool-threshold": "1.0",
-    "--ci-prob": "0.95",
-    "--ci-kind": "eti",
-    "--random-seed": "0",
-    "--confidence": "0.95",
-}
 TWICE, ROOT = "What would twice the tasks change?", math.sqrt(0.5)
 FEWEST_DOUBLED = 5  # tasks from which widths of intervals fall with the root of their number, within a tenth
 MOST_REFITTED = 20_000  # cells of agents × tasks up to which the model is fitted again to see what could be missing
@@ -75,7 +65,9 @@ class Answer:
     command: str = ""  # what to type next, or empty
 
 
-def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Sequence[str], source: str) -> list[Answer]:
+def answers(
+    est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Sequence[str], source: Sequence[str], weighted: Rows
+) -> list[Answer]:
     """How sure is the verdict, what is missing, what to do next, on what data, what is doubtful, what failed most."""
     answered = []
     if asked.lead is not None:
@@ -91,6 +83,8 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
             lines.append(f"The table of estimates has all {len(est.agents):,} agents.")
         lines.append(f"The agents are not compared: {asked.note}.")
         answered.append(Answer("How reliable are they?", tuple(lines)))
+    if est.settings.corrects_judge:
+        answered.append(_how_good_is_the_judge(est, asked))
     changed = _changed_if_missing(est, asked)
     answered += [_what_is_missing(est, asked, changed)]
     if asked.lead is None:
@@ -98,7 +92,7 @@ def answers(est: Estimate, asked: ReportQuestion, rows: Rows, failed_most: Seque
             _what_next(est, asked, rows, source, could_change=bool(changed)),
             *_twice_the_tasks(est, asked, rows, source),
         ]
-    answered += [_what_was_tested(est, asked), *_the_judge(est)]
+    answered += [_what_was_tested(est, asked, weighted), *_the_judge(est)]
     doubts = _doubts(est, asked)
     if doubts:
         answered.append(Answer("Any doubts?", tuple(doubts)))
@@ -164,7 +158,8 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion, changed: Sequence[str
     scored, unscored = int(est.counts.trials.sum()), int(est.counts.unscored.sum())
     if not unscored:
         whole = f"all {scored:,} trials were" if scored > 1 else "the only trial was"
-        return Answer("What is missing?", (f"Nothing: {whole} scored.",))
+        crashed = "; an agent error counts as failed" if est.outcomes.attrs.get("errors") == "fail" else ""
+        return Answer("What is missing?", (f"Nothing: {whole} scored{crashed}.",))
     errored = int(est.outcomes["errored"].values.sum())
     crashes = "" if not errored else "agent errors" if errored == unscored else plural(errored, "agent error")
     own = [(agent, int(est.counts.unscored[est.agent_index(agent)].sum())) for agent in _about(est, asked)]
@@ -178,9 +173,11 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion, changed: Sequence[str
             "What is missing?", (line, *(f"{text[0].upper()}{text[1:]}." for text in asked.gate.if_missing_words))
         )
     ends = [f"{short_name(agent, *est.agents)} {_share_if(est, agent)}" for agent, n in own if n]
+    judged = " as judged" if est.settings.corrects_judge else ""
     could = (
-        f"If they had all failed, or all passed, the shares of all trials would be: {'; '.join(ends)}. These are "
-        f"counts; the rates above are estimates for {'new' if asked.estimand == 'population' else 'these'} tasks."
+        f"If they had all failed, or all passed, the shares of all trials{judged} would be: {'; '.join(ends)}. "
+        "These are counts; the rates above are estimates "
+        f"for {'new' if asked.estimand == 'population' else 'these'} tasks."
     )
     stands = ""
     if changed is not None:
@@ -230,6 +227,27 @@ def _assumed_words(failed: Sequence[str], passed: Sequence[str]) -> str:
     )
 
 
+def _how_good_is_the_judge(est: Estimate, asked: ReportQuestion) -> Answer:
+    """What the labels say of the judge, and what the rates would be if its errors were not allowed for."""
+    about, passes, labels = _about(est, asked), list[str](), 0
+    for agent, own in est.judge_error().groupby("agent", sort=False):
+        mean, named = own.set_index("rate")["mean"], str(agent)
+        labels += int(own["n_labels"].iloc[0])
+        if not named or named in about:
+            whose = f" of {short_name(named, *est.agents)}" if named else ""
+            right, wrong = format_percent(mean["sensitivity"]), format_percent(1 - mean["specificity"])
+            passes.append(f"{right} of the right attempts{whose} and {wrong} of the wrong ones")
+    by = f"By {plural(labels, 'human label')}, it passes" if labels else "It is assumed to pass"
+    plain, s = est.uncorrected.posterior, est.settings
+    rates = [
+        f"{format_percent(stats.mean)} for {short_name(agent, *est.agents)}"
+        for agent in about
+        for stats in [plain.stats(est.agent_index(agent), asked.estimand, asked.metric, s.ci_prob, s.ci_kind)]
+    ]
+    as_judged = f"if every verdict were right, {rate_words(asked.metric)} would be {', '.join(rates)}"
+    return Answer("How good is the judge?", (f"{by} {', '.join(passes)}.", f"The rates allow for that; {as_judged}."))
+
+
 def _share_if(est: Estimate, agent: str) -> str:
     """The share of an agent's trials that passed, if the missing ones had all failed, and all passed."""
     index = est.agent_index(agent)
@@ -240,7 +258,7 @@ def _share_if(est: Estimate, agent: str) -> str:
     return " or ".join(dict.fromkeys(exact_percent(one) if one in (0, 1) else format_percent(one) for one in shares))
 
 
-def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
+def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> Answer:
     counts = est.counts
     tasks, tried, chosen = plural(len(counts.tasks), "task"), "", list[str]()
     if len(est.agents) > 1 and counts.scored.all():
@@ -252,36 +270,60 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion) -> Answer:
         which = "both" if len(est.agents) == 2 else " and ".join(names)
         tried = f", {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which}"
         if asked.comparisons[0].n_left_out:
-            chosen.append(f"Only these {both:,} tasks are compared, since the agents did not try the same tasks.")
+            chosen.append(
+                f"Only these {both:,} tasks are compared, since the agents did not try the same tasks; "
+                "the rates are about each agent's own tasks."
+            )
     agents = f"{plural(len(est.agents), 'agent')}, " if len(est.agents) > 2 else ""
-    trial = f"A trial is one {est.outcomes.attrs['unit']}"
     lines = [
         f"{agents}{tasks}{tried}; {plural(int(counts.trials.sum()), 'scored trial')}.",
-        f"{trial}{pass_rule(est.outcomes.attrs)}.",
+        *filter(None, [trial_words(est.outcomes.attrs)]),
         *chosen,
     ]
+    if weighted and est.posterior.grouping is not None:
+        found = [(one, weighted[one, asked.estimand, asked.metric, "posterior"]) for one in _about(est, asked)]
+        rates = [
+            f"{format_percent(row['mean'])} ({format_percent_range(row['lower'], row['upper'])}) for "
+            f"{short_name(agent, *est.agents)}"
+            for agent, row in found
+        ]
+        shares = est.posterior.grouping.words.removeprefix("weights ")
+        lines.append(
+            f"Rates and verdict count every task alike. With your weights ({shares}), {rate_words(asked.metric)} is "
+            f"{', '.join(rates)}."
+        )
     return Answer("What was tested?", tuple(lines))
 
 
 def _the_judge(est: Estimate) -> list[Answer]:
-    """Who judged, whether its errors are in the numbers, and how to find out; nothing where nobody judged."""
+    """Who judged, if its errors are not measured, and how to measure them."""
     judge = est.outcomes.attrs.get("judge")
-    if not judge and not est.judge_note:
+    if not judge or est.judge_note or est.outcomes.attrs["indicator"] not in ("answer", "joint"):
         return []
-    who = cut_text(str(judge), MOST_OF_JUDGE) if judge else "The judge"
-    if est.judge_note:
-        lines = [f"{who} gave the verdicts. Its errors, measured by human labels, are part of the intervals."]
-    else:
-        lines = [
-            f"{who} gave the verdicts. No human labels were given, so nobody knows how often it is wrong, and the "
-            "numbers take its verdicts as right.",
-            "To find out, label 50 to 100 trials by hand and give the file as --judge-labels. The page “Judges” of the "
-            "documentation (docs/judges.md) shows how to draw them.",
-        ]
+    lines = [
+        f"{cut_text(str(judge), MOST_OF_JUDGE)} gave the verdicts. No human labels were given, so nobody knows how "
+        "often it is wrong, and the numbers take its verdicts as right.",
+        "To find out, label 50 to 100 trials by hand and give the file as --judge-labels. The page “Judges” of the "
+        "documentation (docs/judges.md) shows how to draw them.",
+    ]
     return [Answer("How far can you trust the judge?", tuple(lines))]
 
 
-def pass_rule(attrs: Mapping[Any, Any]) -> str:
+def is_table(attrs: Mapping[Any, Any]) -> bool:
+    """Whether outcomes come from a table, which does not say what its trials are."""
+    told = attrs.get("source") in ("evidence", "suite") or "taken" in attrs
+    return not told and attrs["unit"] == "conversation"
+
+
+def trial_words(attrs: Mapping[Any, Any]) -> str:
+    """What a trial is, and what passes, as far as the data say."""
+    rule = _pass_rule(attrs)
+    if is_table(attrs):
+        return rule and f"A trial {rule.removeprefix('; it ')}."
+    return f"A trial is one {attrs['unit']}{rule}."
+
+
+def _pass_rule(attrs: Mapping[Any, Any]) -> str:
     """What passes, to follow the unit; empty where the data say only that it did."""
     cut_at, tools_at = attrs.get("threshold"), attrs.get("tool_threshold")
     whole = attrs["unit"] == "conversation"
@@ -301,7 +343,8 @@ def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
     names = [asked.agent]
     flags: dict[str, list[str]] = {}
     for one in asked.comparisons[:1]:
-        flags |= {flag: [] for flag in one.flags}
+        told = {DIFFERENT_TASKS} if one.n_left_out else set()  # by what was tested
+        flags |= {flag: [] for flag in one.flags if flag not in told}
         names += [one.baseline] if isinstance(one.baseline, str) else []
     if asked.gate is not None:
         flags |= {flag: [] for flag in asked.gate.flags}
@@ -350,7 +393,7 @@ def worst_tasks(est: Estimate, agents: Sequence[str], most: int = 5) -> dict[str
     return worst
 
 
-def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: str) -> list[Answer]:
+def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str]) -> list[Answer]:
     """What as much evidence again would change; nothing where there is no interval that would shrink with it."""
     if asked.estimand == "tasks":
         line = (
@@ -406,7 +449,9 @@ def _narrower(mean: float, lower: float, upper: float) -> tuple[float, float]:
     return mean - ROOT * (mean - lower), mean + ROOT * (upper - mean)
 
 
-def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str, *, could_change: bool) -> Answer:
+def _what_next(
+    est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str], *, could_change: bool
+) -> Answer:
     if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
         return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
     lines = []
@@ -415,18 +460,22 @@ def _what_next(est: Estimate, asked: ReportQuestion, rows: Rows, source: str, *,
         count = plural(unscored, "trial")
         lines.append(f"First find out why {count} could not be scored: they could change the verdict.")
     line, command, options = _advice(est, asked, rows)
+    if command == "gate" and (lacking := without_option(est)):
+        line += f" The command has no option for {' and '.join(lacking)}: for these numbers, call gate() in Python."
+    if command == "plan" and est.settings.corrects_judge:
+        line += " It takes verdicts as they are, so it takes more tasks than it says."
     if command == "plan":
         command = _plan_command(est, asked, asked.metric, options, source)
     elif command:
-        more = f"{asked.options} {options}{_same_numbers(est)}{_same_model(est)}"
-        command = f"agentic-bayes {command} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {more}"
+        more = f"{asked.options} {options}{same_numbers(est, source)}{same_model(est)}"
+        command = f"agentic-bayes {command} {shlex.join(source)} --agent {shlex.quote(asked.agent)} {more}"
     return Answer("What next?", (*lines, line), command)
 
 
-def _plan_command(est: Estimate, asked: ReportQuestion, metric: str, goal: str, source: str) -> str:
+def _plan_command(est: Estimate, asked: ReportQuestion, metric: str, goal: str, source: Sequence[str]) -> str:
     """The command that says how many new tasks reach a goal."""
-    whose = f"{shlex.quote(source)} --agent {shlex.quote(asked.agent)} --metric {metric}"
-    return f"agentic-bayes plan {whose} {goal}{_same_numbers(est)}"
+    whose = f"{shlex.join(source)} --agent {shlex.quote(asked.agent)} --metric {metric}"
+    return f"agentic-bayes plan {whose} {goal}{same_numbers(est, source)}"
 
 
 def _goal_of(one: Comparison) -> str:
@@ -434,49 +483,6 @@ def _goal_of(one: Comparison) -> str:
     if not isinstance(one.baseline, str):
         return f"--at-least {one.baseline!r}"
     return f"--difference {max(round(abs(one.mean), 2), one.rope[1]):g}"
-
-
-def counting_options(est: Estimate) -> dict[str, str]:
-    """Options of a command that count evidence as it was counted; empty where the data are counts."""
-    attrs = est.outcomes.attrs
-    if attrs.get("source") != "evidence":
-        return {}
-    options = {"--unit": str(attrs["unit"]), "--indicator": shlex.quote(str(attrs["indicator"]))}
-    if attrs["indicator"] in ("answer", "tools", "joint"):
-        options |= {"--threshold": str(attrs["threshold"]), "--tool-threshold": str(attrs["tool_threshold"])}
-    if attrs.get("errors", "unscored") != "unscored":
-        options["--errors"] = str(attrs["errors"])
-    return options | ({"--agents": "together"} if est.agents == ("all",) else {})
-
-
-def model_options(est: Estimate) -> str:
-    """Options of a command that allow for the judge's errors and for groups of tasks as the estimate does."""
-    s, options = est.settings, ""
-    if s.judge is not None and s.judge.calibration == "estimated":
-        options += " --judge-labels LABELS.csv"
-    options += "" if s.by is None else f" --by {shlex.quote(s.by)}"
-    if s.weights is not None:
-        shares = s.weights if isinstance(s.weights, str) else ",".join(f"{one}={w!r}" for one, w in s.weights.items())
-        options += f" --weights {shlex.quote(shares)}"
-    return options
-
-
-def written(options: Mapping[str, str]) -> str:
-    """Options of a command as text that follows it."""
-    return "".join(f" {name} {value}" for name, value in options.items())
-
-
-def _same_numbers(est: Estimate) -> str:
-    """The options without which a command would count, or show, other numbers than this estimate."""
-    s = est.settings
-    options = {"--ci-prob": repr(s.ci_prob), "--ci-kind": s.ci_kind, "--random-seed": str(s.random_seed)}
-    return written({n: v for n, v in (counting_options(est) | options).items() if USUAL.get(n) != v})
-
-
-def _same_model(est: Estimate) -> str:
-    """The options without which a command would fit another model."""
-    usual = "hierarchical" if est.settings.by else choose_method(est.counts, judge=est.settings.judge)[0].name
-    return ("" if est.method.name == usual else f" --method {est.method.name}") + model_options(est)
 
 
 def _more_likely_below(gate: Gate) -> str:
@@ -561,13 +567,15 @@ def reading_lines(est: Estimate, asked: ReportQuestion) -> list[str]:
             "“failed” if we are as sure that it is not, and otherwise neither: the evidence is not enough."
         )
     unit = attrs["unit"]
-    turns = "A conversation has one turn or more, each a question and its answer. " if unit == "conversation" else ""
+    is_one = "" if is_table(attrs) else f": here, one {unit}"
+    turns = "A conversation has one turn or more, each a question and its answer. "
+    turns = turns if is_one and unit == "conversation" else ""
     errors = "failed" if attrs.get("errors") == "fail" else "not scored"
     alike = " all agents ran under the same conditions;" if len(est.agents) > 1 else ""
     judge = "" if s.judge is None else " but for the judge's errors, which are corrected"
     return [
         *lines,
-        f"A trial is one attempt at one task: here, one {unit}. {turns}If it could not be scored, it counts neither as "
+        f"A trial is one attempt at one task{is_one}. {turns}If it could not be scored, it counts neither as "
         f"passed nor as failed. An agent error counts as {errors}.",
         "pass^k: all of k attempts at one task succeed; pass@k: at least one does. pass^1 is the plain success rate. "
         "If it must work every time, look at pass^k.",
