@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import itertools
 import json
 import re
@@ -361,7 +362,7 @@ class TestManyAgents:
         for y, x in ((0, 0), (12, 3), (6, 1)):
             (opacity,) = [shade for shade, path in found.shades if f"M{x} {y}h" in path]
             assert opacity == pytest.approx(0.08 + 0.92 * shares[y, x], abs=1e-3)
-        assert found.unscored == ""
+        assert (found.unscored, found.labels, found.ends) == ("", crowd.counts.tasks, ())
         assert heat_map(estimate(counts(TWO), "conjugate", k=1), [0, 1]) is None
         gap = estimate(counts({"a": [(1, 1), NEVER], "b": [(1, 1), (0, 1)], "c": [(0, 1), (0, 1)]}), "conjugate", k=1)
         assert heat_map(gap, [0, 1, 2]).unscored == "M1 0.9l.94-.9"  # of a only, where b and c have pale cells
@@ -384,10 +385,24 @@ class TestManyAgents:
         assert re.search(r"Lost compared with [^:]*NEW", page.words)
 
     def test_long_tables_are_folded(self, crowded, page):
-        """Of many agents only pictures, the ranking and trials stand open before the tasks; of two, all tables do."""
+        """Of many agents only pictures, the ranking and the hardest tasks stand open; of two, all tables do."""
         title = re.compile(r"<summary><bdi[^>]*>(Tasks that failed most|The difference)</bdi></summary>")
-        assert len(title.findall(crowded.text)) == 2
+        assert title.findall(crowded.text) == ["The difference"]
         assert title.findall(page.text) == []
+
+    def test_agents_stand_in_one_order(self, crowd, crowded):
+        """From the best to the worst: trials, estimates, curves and columns of tasks as in the ranking."""
+        ranked = [row["agent"] for row in rank(crowd, estimand="tasks").rows]
+        assert [row[0] for row in crowded.table("Trials by agent")[1:]] == ranked
+        assert [crowded.data(1)["agents"][i]["name"] for i in crowded.data(1)["shown"]] == ranked[:3]
+        curves = re.search(r'<svg class="curves".*?</svg>', crowded.text, re.DOTALL)[0]
+        assert [html.unescape(name) for name in re.findall(r"<g><title>(.*?)</title>", curves)] == ranked[:6]
+
+    def test_curves_of_many_agents_do_not_pile_up(self, crowded, page):
+        """Only the best of six has a band, and none a dashed curve; of two agents both have both."""
+        for text, bands, dashed in ((crowded.text, 1, 0), (page.text, 2, 2)):
+            for curves in re.findall(r'<svg class="curves".*?</svg>', text, re.DOTALL):
+                assert (curves.count('class="band'), curves.count('class="plugin')) == (bands, dashed)
 
     def test_the_table_of_tasks_has_a_few_columns(self, crowded):
         """Three agents have columns, whichever the reader chooses; the data of all are there."""

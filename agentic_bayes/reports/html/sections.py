@@ -59,7 +59,7 @@ from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
-MOST_WORST = 8
+MOST_WORST = 5
 MOST_MISFITS = 5
 MOST_NAMED = 3
 _BOUNDS = re.compile(r"distribution-free bounds \[([^,]+), ([^]]+)\]")
@@ -72,18 +72,18 @@ TESTS_ALIKE = (
 LEADS = "Won, lost: better, worse with a probability of at least 90 %, and in the counts (as judged), too."
 
 
-def data_table(est: Estimate, evidence: Evidence | None) -> Table:
-    """The denominators, agent by agent; and a warning where the evidence is not what was counted."""
+def data_table(est: Estimate, evidence: Evidence | None, agents: Sequence[int]) -> Table:
+    """The denominators, agent by agent in this order; and a warning where the evidence is not what was counted."""
     counts, errored = est.counts, est.outcomes["errored"].values
     rows: list[list[str]] = []
-    for index, agent in enumerate(est.agents):
+    for index in agents:
         tried = counts.attempted[index]
         n = counts.trials[index][counts.scored[index]]
         passed, scored = int(counts.successes[index].sum()), int(counts.trials[index].sum())
         per_task = "–" if not n.size else str(n.min()) if n.min() == n.max() else f"{n.min()} to {n.max()}"
         numbers = (int(tried.sum()), scored, passed, scored - passed)
         missing = not_scored(int(counts.unscored[index].sum()), int(errored[index].sum()))
-        rows.append([agent, *(f"{number:,}" for number in numbers), missing, per_task])
+        rows.append([est.agents[index], *(f"{number:,}" for number in numbers), missing, per_task])
     attrs = est.outcomes.attrs
     notes = [
         f"A trial is one {attrs['unit']}{pass_rule(attrs)}. "

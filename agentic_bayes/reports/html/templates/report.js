@@ -2,7 +2,8 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const data = (id) => JSON.parse($(id).textContent);
-  const PAGE = 50;
+  const narrow = matchMedia("(max-width: 640px)").matches;
+  const PAGE = narrow ? 20 : 50;
   const WORDS = { pass: "passed", fail: "failed", unscored: "not scored", errored: "agent error", "": "not counted" };
   const LABELS = { user: "User", agent: "Agent", error: "Error", reference: "Reference answer", call: "Call",
     result: "Result", expected: "Expected call" };
@@ -223,6 +224,7 @@
     $("page").textContent = rows;
     $("printed").textContent = found.length > PAGE || found.length < names.length
       ? `rows ${rows}, of ${all}; the others are left out.` : "all tasks.";
+    $("previous").parentNode.hidden = found.length <= PAGE;
     $("previous").disabled = page === 0;
     $("next").disabled = last >= found.length;
   };
@@ -310,8 +312,20 @@
     heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
   }
 
-  // ---- on a phone the long tables of estimates are folded
-  if (matchMedia("(max-width: 640px)").matches) for (const one of document.querySelectorAll("details.wide")) one.open = false;
+  // ---- on a phone all but the answer is folded: its headings are the list of sections, and open them
+  if (narrow) {
+    document.querySelector("nav").hidden = true;
+    for (const head of document.querySelectorAll("main > section:not(.answer) > h2")) {
+      const button = make("button", "", ...head.childNodes);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        button.ariaExpanded = String(!head.parentNode.toggleAttribute("data-folded"));
+      });
+      head.append(button);
+      button.click();
+    }
+    document.getElementById(location.hash.slice(1))?.querySelector("h2 > button")?.click();
+  }
 
   // ---- print: what is folded is printed, except for examples of failures and, of many agents, long tables
   let folded = [];
