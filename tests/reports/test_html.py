@@ -38,6 +38,8 @@ from agentic_bayes.formatting import (
     format_number,
     format_percent,
     format_percent_range,
+    format_points,
+    format_points_range,
     signed,
 )
 from agentic_bayes.outcomes.count import count_outcomes
@@ -389,6 +391,28 @@ class TestManyAgents:
         title = re.compile(r"<summary><bdi[^>]*>(Tasks that failed most|The difference)</bdi></summary>")
         assert title.findall(crowded.text) == ["The difference"]
         assert title.findall(page.text) == []
+
+    def test_long_names_of_tasks_keep_what_tells_them_apart(self, tmp_path):
+        """In every table a long task is shown without its middle, and whole where it is pointed at."""
+        tasks = [f"{'refund ' * 12}{part}{' order' * 12}" for part in ("ONE", "TWO")]
+        outcomes = counts({"v1": [(0, 9), (0, 9)], "v2": [(9, 9), (9, 9)]}).assign_coords(task=tasks)
+        page = written(estimate(outcomes, "conjugate", k=1), tmp_path)
+        briefs = list(page.data(1)["briefs"].values())
+        assert all(len(brief) <= 60 for brief in briefs)
+        assert ["ONE" in briefs[0], "TWO" in briefs[1]] == [True, True]
+        won = page.table("Tasks that v2 won against v1")[1:]
+        assert sorted(row[0] for row in won) == sorted(briefs)
+        assert {attrs.get("title") for tag, attrs in page.tags if tag == "span"} >= set(tasks)
+
+    def test_a_difference_is_drawn_with_its_direction(self, est, page, tmp_path):
+        """Which side is whose, and the numbers next to each line; a value is a side too."""
+        picture = re.search(r'<figure class="difference">.*?</figure>', page.text, re.DOTALL)[0]
+        sides = re.sub(r"<[^>]+>", "", re.search(r'<li class="sides">(.*?)</li>', picture)[1])
+        assert sides == "← v1 betterv2 better →"
+        one = compare(est, "v2", baseline="v1")
+        assert f"<strong>{format_points(one.mean)}</strong> {format_points_range(one.lower, one.upper)}" in picture
+        fixed = written(estimate(counts(TWO), "conjugate", k=1), tmp_path, agent="v2", baseline=0.5)
+        assert "← below 0.5" in re.sub(r"<[^>]+>", "", fixed.text)
 
     def test_agents_stand_in_one_order(self, crowd, crowded):
         """From the best to the worst: trials, estimates, curves and columns of tasks as in the ranking."""

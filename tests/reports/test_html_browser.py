@@ -392,7 +392,9 @@ def test_a_telephone_shows_the_answer_and_opens_the_rest_by_its_headings(browser
 
 
 def test_a_page_of_many_agents_fits_on_paper_and_on_a_telephone(browser, tmp_path):
-    """In print their long tables are left out by name; on a telephone an agent of the ranking takes three lines."""
+    """On a screen the tasks begin within six screens, the hardest before them; on a telephone an agent of the ranking
+    takes three lines; in print the long tables are left out by name.
+    """
     cells = {f"agent-{i}": [(i, 12), (12 - i % 3, 12)] for i in range(13)}
     est = estimate(counts(cells), Conjugate(pool_tasks=True), k=1)
     path = write_report(est, tmp_path / "many.html")
@@ -402,6 +404,8 @@ def test_a_page_of_many_agents_fits_on_paper_and_on_a_telephone(browser, tmp_pat
     assert all(row.size["height"] < 100 for row in rows)
     assert violations(browser) == []
     show(browser, path)
+    assert css(browser, "#task-table")[0].location["y"] < 6 * 800
+    assert css(browser, ".worst-tasks")[0].is_displayed()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
     left_out = css(browser, ".many .bulky:not([open]) > summary")
     assert "Every pair of agents" in [one.text for one in left_out if one.is_displayed()]

@@ -24,7 +24,7 @@ MOST_COLUMNS = 120  # of a heat map; more tasks share columns
 MOST_NAMED = 40  # agents whose rows of a heat map are high enough for a name
 MOST_LABELLED = 48  # tasks whose columns are wide enough for one
 NAMED_HEIGHT, LOW_HEIGHT = 20, 6  # pixels of a row with and without a name
-MOST_PIXELS = 800  # of all rows without names
+MOST_PIXELS = 600  # of all rows without names
 LEVELS = 8  # shades
 
 

@@ -45,6 +45,7 @@ from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_rec
 from agentic_bayes.reports.html.text import (
     LONGEST_BESIDE,
     LONGEST_SHOWN,
+    brief_cells,
     content_hash,
     is_number_like,
     json_block,
@@ -466,6 +467,7 @@ def _environment() -> Any:
         "plural": plural,
         "rope_words": rope_words,
         "rate_words": rate_words,
+        "brief_cells": brief_cells,
         "LONGEST_BESIDE": LONGEST_BESIDE,
     }
     environment.loader = jinja2.FunctionLoader(_template)

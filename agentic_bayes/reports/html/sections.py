@@ -44,7 +44,7 @@ from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.evidence_tables import metrics_tables, tool_problems
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
-from agentic_bayes.reports.html.opening import Rows, short_name, success_words
+from agentic_bayes.reports.html.opening import Rows, baseline_words, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import (
@@ -182,7 +182,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     within = f"chance of being within {rope_words(first.rope)}"
     header = ["metric", "verdict", _chance(first), "difference", within, "frequentist test, for comparison"]
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
-    note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
+    whom = baseline_words(first).removeprefix("the value ")
+    note = f"Difference: {short_name(first.agent, first.baseline)} minus {whom}, posterior mean; {first.basis}{shared}."
     notes = [note]
     if apart := " and ".join(one.metric for one in comparisons if disagrees_with_test(one)):
         notes.append(TESTED.format(apart, TESTS_NEW if first.estimand == "tasks" else TESTS_ALIKE))

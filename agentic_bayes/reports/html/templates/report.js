@@ -38,6 +38,8 @@
     return made;
   };
 
+  const taskName = (i) => agentName({ name: names[i], brief: briefs[i] });
+
   // ---- light and dark
   const theme = $("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -84,7 +86,7 @@
 
   // ---- the table of tasks, a page of rows at a time
   const tasks = data("data-tasks");
-  const { names, agents, difference } = tasks;
+  const { names, briefs, agents, difference } = tasks;
   const low = names.map((name) => name.toLowerCase());
   const collator = new Intl.Collator("en", { numeric: true });
   const named = names.map((_, i) => i).sort((a, b) => collator.compare(names[a], names[b]) || a - b);
@@ -199,11 +201,11 @@
     const head = make("th");
     head.scope = "row";
     if (canOpen) {
-      const button = make("button", "", shown(names[i]));
+      const button = make("button", "", taskName(i));
       button.type = "button";
       button.addEventListener("click", () => open(i));
       head.append(button);
-    } else head.append(shown(names[i]));
+    } else head.append(taskName(i));
     const cells = columns.slice(1).map((column) => {
       const cell = make("td");
       cell.dataset.label = column.label ? column.label() : column.title[0];
@@ -305,7 +307,7 @@
     heat.addEventListener("mousemove", (event) => {
       const [agent, found] = cellAt(event);
       const sum = (name) => found.reduce((all, i) => all + agent[name][i], 0);
-      const what = found.length === 1 ? shown(names[found[0]]) : `${found.length} tasks`;
+      const what = found.length === 1 ? taskName(found[0]) : `${found.length} tasks`;
       $("heat-cell").replaceChildren(agentName(agent), ", ", what, `: ${sum("passed")} of ${sum("scored")} passed`);
     });
     heat.addEventListener("mouseleave", () => $("heat-cell").replaceChildren());
