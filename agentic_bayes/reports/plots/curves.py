@@ -163,7 +163,7 @@ def _at_first(frame: pd.DataFrame, agents: Sequence[str]) -> dict[str, float]:
 def _name_ends(ax: Axes, last: int, ends: Sequence[tuple[float, str, str]]) -> None:
     """Names at the right of the falling curves, moved apart where these are close, each tied to its curve."""
     known = sorted((end for end in ends if not np.isnan(end[0])), reverse=True)
-    inches = 0.6 * ax.figure.get_size_inches()[1]  # what heading and axis leave to the picture, at least
+    inches = 0.6 * ax.figure.bbox.height / ax.figure.dpi  # what heading and axis leave to the picture, at least
     gap = 1.3 * style.TEXT / 72 / inches
     lowest = [0.0 + gap * (len(known) - 1 - i) for i in range(len(known))]
     place = np.inf
