@@ -120,7 +120,7 @@
   const fillAgent = (agent, cell, i) => {
     const [text, more] = counts(agent, i);
     cell.append(text);
-    if (more) cell.append(make("span", "part", more));
+    if (more) cell.append(make("span", "part words", more));
     if (agent.mean[i] !== null) cell.append(make("span", "part", agent.text[i]));
   };
   // of many agents a few have columns, the last of them whichever the reader chooses
