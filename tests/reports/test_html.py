@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import itertools
 import json
 import re
@@ -38,6 +39,7 @@ from agentic_bayes.formatting import (
     format_number,
     format_percent,
     format_percent_range,
+    format_points,
     format_points_range,
     points_words,
     signed,
@@ -431,7 +433,7 @@ class TestManyAgents:
         for y, x in ((0, 0), (12, 3), (6, 1)):
             (opacity,) = [shade for shade, path in found.shades if f"M{x} {y}h" in path]
             assert opacity == pytest.approx(0.08 + 0.92 * shares[y, x], abs=1e-3)
-        assert found.unscored == ""
+        assert (found.unscored, found.labels, found.ends) == ("", crowd.counts.tasks, ())
         assert heat_map(estimate(counts(TWO), "conjugate", k=1), [0, 1]) is None
         gap = estimate(counts({"a": [(1, 1), NEVER], "b": [(1, 1), (0, 1)], "c": [(0, 1), (0, 1)]}), "conjugate", k=1)
         assert heat_map(gap, [0, 1, 2]).unscored == "M1 0.9l.94-.9"  # of a only, where b and c have pale cells
@@ -454,10 +456,46 @@ class TestManyAgents:
         assert re.search(r"Tasks lost to [^:]*NEW", page.words)
 
     def test_long_tables_are_folded(self, crowded, page):
-        """Of many agents only pictures, the ranking and trials stand open before the tasks; of two, all tables do."""
+        """Of many agents only pictures, the ranking and the hardest tasks stand open; of two, all tables do."""
         title = re.compile(r"<summary><bdi[^>]*>(Tasks that failed most|The difference)</bdi></summary>")
-        assert len(title.findall(crowded.text)) == 2
+        assert title.findall(crowded.text) == ["The difference"]
         assert title.findall(page.text) == []
+
+    def test_long_names_of_tasks_keep_what_tells_them_apart(self, tmp_path):
+        """In every table a long task is shown without its middle, and whole where it is pointed at."""
+        tasks = [f"{'refund ' * 12}{part}{' order' * 12}" for part in ("ONE", "TWO")]
+        outcomes = counts({"v1": [(0, 9), (0, 9)], "v2": [(9, 9), (9, 9)]}).assign_coords(task=tasks)
+        page = written(estimate(outcomes, "conjugate", k=1), tmp_path)
+        briefs = list(page.data(1)["briefs"].values())
+        assert all(len(brief) <= 60 for brief in briefs)
+        assert ["ONE" in briefs[0], "TWO" in briefs[1]] == [True, True]
+        won = page.table("Tasks that v2 won against v1")[1:]
+        assert sorted(row[0] for row in won) == sorted(briefs)
+        assert {attrs.get("title") for tag, attrs in page.tags if tag == "span"} >= set(tasks)
+
+    def test_a_difference_is_drawn_with_its_direction(self, est, page, tmp_path):
+        """Which side is whose, and the numbers next to each line; a value is a side too."""
+        picture = re.search(r'<figure class="difference">.*?</figure>', page.text, re.DOTALL)[0]
+        sides = re.sub(r"<[^>]+>", "", re.search(r'<li class="sides">(.*?)</li>', picture)[1])
+        assert sides == "← v1 betterv2 better →"
+        one = compare(est, "v2", baseline="v1")
+        assert f"<strong>{format_points(one.mean)}</strong> {format_points_range(one.lower, one.upper)}" in picture
+        fixed = written(estimate(counts(TWO), "conjugate", k=1), tmp_path, agent="v2", baseline=0.5)
+        assert "← below 0.5" in re.sub(r"<[^>]+>", "", fixed.text)
+
+    def test_agents_stand_in_one_order(self, crowd, crowded):
+        """From the best to the worst: trials, estimates, curves and columns of tasks as in the ranking."""
+        ranked = [row["agent"] for row in rank(crowd, estimand="tasks").rows]
+        assert [row[0] for row in crowded.table("Trials by agent")[1:]] == ranked
+        assert [crowded.data(1)["agents"][i]["name"] for i in crowded.data(1)["shown"]] == ranked[:3]
+        curves = re.search(r'<svg class="curves".*?</svg>', crowded.text, re.DOTALL)[0]
+        assert [html.unescape(name) for name in re.findall(r"<g><title>(.*?)</title>", curves)] == ranked[:6]
+
+    def test_curves_of_many_agents_do_not_pile_up(self, crowded, page):
+        """Only the best of six has a band, and none a dashed curve; of two agents both have both."""
+        for text, bands, dashed in ((crowded.text, 1, 0), (page.text, 2, 2)):
+            for curves in re.findall(r'<svg class="curves".*?</svg>', text, re.DOTALL):
+                assert (curves.count('class="band'), curves.count('class="plugin')) == (bands, dashed)
 
     def test_the_table_of_tasks_has_a_few_columns(self, crowded):
         """Three agents have columns, whichever the reader chooses; the data of all are there."""

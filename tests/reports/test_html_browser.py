@@ -113,6 +113,12 @@ def show(browser, path, *, width=1280, scheme="light"):
     return browser
 
 
+def unfold(browser):
+    """Open the sections that a telephone folds."""
+    for button in css(browser, "h2 > button[aria-expanded=false]"):
+        button.click()
+
+
 def css(browser, selector):
     """All elements that a selector finds."""
     return browser.find_elements("css selector", selector)
@@ -179,6 +185,8 @@ def test_axe_finds_nothing_to_object_to(browser, page, scheme, width):
     """No violation of accessibility rules, contrast among them, in light and dark, on a desk and on a telephone."""
     show(browser, page, width=width, scheme=scheme)
     assert violations(browser) == []
+    unfold(browser)
+    assert violations(browser) == []
     css(browser, "#task-table tbody button")[0].click()
     assert violations(browser) == []
 
@@ -187,6 +195,7 @@ def test_axe_finds_nothing_to_object_to(browser, page, scheme, width):
 def test_the_page_is_never_wider_than_the_screen(browser, page, width):
     """Wide tables scroll within the page, as cards on a telephone, uncut; the page does not."""
     show(browser, page, width=width)
+    unfold(browser)
     if width == 360:
         cut = (
             "return [...document.querySelectorAll('.cards td')].filter((c) => c.scrollWidth > c.clientWidth + 1).length"
@@ -221,6 +230,8 @@ class TestTasks:
         buttons[1].click()
         assert [len(cells(opened, 0)), *(button.is_enabled() for button in buttons)] == [10, True, False]
         assert css(opened, "#page")[0].text == "51 to 60 of 60"
+        css(opened, "#find")[0].send_keys("task 5")
+        assert not any(button.is_displayed() for button in buttons)  # there is one page only
 
     def test_it_filters_by_name_and_by_outcome(self, opened, est):
         """What is typed narrows the rows, so does the choice of outcomes; the number found is announced."""
@@ -345,6 +356,7 @@ def test_the_threshold_is_chosen_by_keyboard_and_announced(browser, graded_page)
     from selenium.webdriver.common.keys import Keys
 
     show(browser, graded_page, width=360, scheme="dark")
+    unfold(browser)
     said = css(browser, "#cut-value")[0]
     assert said.get_attribute("aria-live") == "polite"
     assert said.text.startswith("0.7 (this page) ")
@@ -357,8 +369,32 @@ def test_the_threshold_is_chosen_by_keyboard_and_announced(browser, graded_page)
     assert complaints(browser) == ([], [])
 
 
+def test_a_telephone_shows_the_answer_and_opens_the_rest_by_its_headings(browser, page):
+    """At 360 px the sections are folded: a few screens; a heading opens and closes its own, and says which it is."""
+    show(browser, page, width=360)
+    assert browser.execute_script("return document.documentElement.scrollHeight") < 6 * 900
+    assert not css(browser, "nav")[0].is_displayed()
+    heads = css(browser, "main h2 > button")
+    assert [head.get_attribute("aria-expanded") for head in heads] == ["false"] * len(heads)
+    table = css(browser, "#task-table")[0]
+    assert not table.is_displayed()
+    head = next(head for head in heads if head.text == "Tasks")
+    head.click()
+    assert (head.get_attribute("aria-expanded"), table.is_displayed()) == ("true", True)
+    assert len(cells(browser, 0)) == 20
+    assert max(row.size["height"] for row in css(browser, "#task-table tbody tr")) < 160
+    head.click()
+    assert not table.is_displayed()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
+    size = {"width": 800, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert table.is_displayed()  # paper shows what a telephone folds
+
+
 def test_a_page_of_many_agents_fits_on_paper_and_on_a_telephone(browser, tmp_path):
-    """In print their long tables are left out by name; on a telephone an agent of the ranking takes three lines."""
+    """On a screen the tasks begin within six screens, the hardest before them; on a telephone an agent of the ranking
+    takes three lines; in print the long tables are left out by name.
+    """
     cells = {f"agent-{i}": [(i, 12), (12 - i % 3, 12)] for i in range(13)}
     est = estimate(counts(cells), Conjugate(pool_tasks=True), k=1)
     path = write_report(est, tmp_path / "many.html")
@@ -368,6 +404,8 @@ def test_a_page_of_many_agents_fits_on_paper_and_on_a_telephone(browser, tmp_pat
     assert all(row.size["height"] < 100 for row in rows)
     assert violations(browser) == []
     show(browser, path)
+    assert css(browser, "#task-table")[0].location["y"] < 6 * 800
+    assert css(browser, ".worst-tasks")[0].is_displayed()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
     left_out = css(browser, ".many .bulky:not([open]) > summary")
     assert "Every pair of agents" in [one.text for one in left_out if one.is_displayed()]

@@ -104,12 +104,13 @@ class TestPlotPosterior:
         assert one == other
 
     def test_many_agents_with_long_names(self, tmp_path):
-        """Seven agents with long names remain readable."""
+        """Three agents with long names share a place, seven have a line each; both remain readable."""
         names = [f"customer-support-agent-2026-07-{day:02d}" for day in range(7)]
         est = estimate(counts(dict.fromkeys(names, UNEQUAL)), method=Conjugate(pool_tasks=True))
-        ax = plot_posterior(est, ref_val=0.5)
-        assert len(ax.get_legend().get_texts()) == 8
-        assert_readable(ax)
+        for shown, legend, lines in ((names[:3], 4, 0), (names, 1, 7)):
+            ax = plot_posterior(est, agents=shown, ref_val=0.5)
+            assert (len(legend_texts(ax)), len(ax.get_yticks())) == (legend, lines)
+            assert_readable(ax)
 
     def test_many_agents_stand_one_above_the_other(self):
         """Thirty agents have a line each, with name, mean and interval; beyond forty the picture is refused."""
@@ -274,12 +275,26 @@ class TestPlotPassCurves:
         assert_readable(ax)
 
     def test_curves_of_seven_agents_with_long_names_can_be_read(self):
-        """The legend takes as many columns as there is room for, and the picture is as much higher."""
+        """Their names stand apart at the ends of the curves, also where all curves are one; the best has a band."""
         names = [f"VENDOR/SOME-QUITE-LONG-MODEL-NAME-{i}-2026-05-PREVIEW-WITH-TOOLS" for i in range(7)]
         ax = plot_pass_curves(estimate(counts(dict.fromkeys(names, UNEQUAL)), method=Conjugate(pool_tasks=True)))
-        assert all(f"-{i}-" in text for i, text in enumerate(legend_texts(ax)[:7]))
+        named = [text.get_text() for text in ax.texts if text.get_text().startswith("VEN")]
+        assert len(named) == 7
+        assert all(any(f"-{i}-" in name for name in named) for i in range(7))
+        assert len(ax.collections) == 2
         assert_readable(ax)
         assert ax.get_window_extent().height > 0.5 * ax.figure.bbox.height
+
+    def test_of_many_agents_those_with_a_colour_have_curves(self):
+        """Of nine agents the best six, in the order of their ends; nine that are asked for are refused."""
+        agents = [f"v{i}" for i in range(9)]
+        est = estimate(counts({name: [(i, 9), (9, 9)] for i, name in enumerate(agents)}), Conjugate(pool_tasks=True))
+        ax = plot_pass_curves(est)
+        assert ax.get_title() == "pass@k and pass^k, 6 of 9 agents"
+        assert [one.get_text() for one in ax.texts if one.get_text() in agents] == agents[:2:-1]
+        assert_readable(ax)
+        with pytest.raises(InvalidArgument, match="at most 7 agents can be told apart, got 9"):
+            plot_pass_curves(est, agents)
 
     def test_colours_and_titles_are_the_users(self):
         """Colours by agent or in order, and a title of one's own; what is no colour is refused."""

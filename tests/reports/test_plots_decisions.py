@@ -72,6 +72,7 @@ class TestComparison:
         said = legend_texts(ax)
         assert said[2].startswith("P(within ±5 points): ")
         assert said[3] == f"difference {found.mean:.3f}, {found.lower:.3f} to {found.upper:.3f}"
+        assert [text.get_text() for text in ax.texts[:2]] == ["← v1 better", "v2 better →"]
         (region,) = ax.patches
         assert (region.get_x(), region.get_width()) == pytest.approx((-0.05, 0.1))
 

@@ -242,6 +242,17 @@ def test_an_agent_has_one_colour_in_every_picture_and_in_the_report(tmp_path):
     assert {name: PALETTE[int(place)] for name, place in ranked} == own
 
 
+def test_agents_stand_in_one_order():
+    """The best first, as in the report's ranking; two agents as the data have them."""
+    agents = {"b": [(4, 9), (5, 9)], "c": [(8, 9), (9, 9)], "a": [(0, 9), (2, 9)]}
+    for names, wanted in (("bca", ["c", "b", "a"]), ("ac", ["a", "c"])):
+        est = estimate(counts({name: agents[name] for name in names}), Conjugate(pool_tasks=True), k=1)
+        assert [label.get_text() for label in plot_forest(est).get_yticklabels()] == wanted
+        assert [label.get_text() for label in plot_heatmap(est).get_xticklabels()] == wanted
+        assert [text.get_text()[0] for text in plot_posterior(est).get_legend().get_texts()] == wanted
+    assert list(plot_heatmap(est).images[0].get_array()[:, 0] < 0.5) == [True, True]  # the numbers go with the names
+
+
 @cache
 def uniform():
     """Two agents of 12 tasks, with ρ uniform."""
@@ -251,7 +262,7 @@ def uniform():
 
 # x of what is drawn for them; one table for both stacks
 EXPECTED = {
-    "forest of agents": {"means": [0.5720, 0.1830], "intervals": [[0.3302, 0.8026], [0.0368, 0.4434]]},
+    "forest of agents": {"means": [0.1830, 0.5720], "intervals": [[0.0368, 0.4434], [0.3302, 0.8026]]},
     "curves": {"pass@k": [0.4132, 0.5722, 0.6601], "pass^k": [0.4132, 0.2541, 0.1830]},
 }
 

@@ -48,14 +48,14 @@ class TestForest:
     """Mean and interval, one line each."""
 
     def test_agents_are_the_summarys_rows(self):
-        """Every agent has the mean and the interval of its row in the summary, the most reliable first."""
+        """Every agent has the mean and the interval of its row in the summary, two in the order of the data."""
         est = fit_two("quadrature")
         ax = plot_forest(est, metric="pass^3")
         found = rows(est.summary(columns="all"), estimand="population", metric="pass^3").set_index("agent")
-        assert [name for name, _ in marks(ax)] == ["v2", "v1"]
+        assert [name for name, _ in marks(ax)] == ["v1", "v2"]
         assert dict(marks(ax)) == pytest.approx(dict(found["mean"]))
         bars = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2]
-        assert bars == [pytest.approx([found["lower"][name], found["upper"][name]]) for name in ("v2", "v1")]
+        assert bars == [pytest.approx([found["lower"][name], found["upper"][name]]) for name in ("v1", "v2")]
         assert ax.get_xlabel() == "pass^3: probability on a new task of this kind"
         assert any(text.endswith("12 tasks") for text in words(ax))
         assert_readable(ax)

@@ -10,19 +10,21 @@ import numpy as np
 
 from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_percent, format_percent_range
+from agentic_bayes.formatting import Metric, brief_names, format_percent, format_percent_range, plain_text
 from agentic_bayes.numerics import Array
 from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
 from agentic_bayes.reports.html.opening import standing_words, success_words
 from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.text import LONGEST_BESIDE
 from agentic_bayes.result_table import Table
 
 FEWEST = 3  # agents from which there is something to rank and to map
 MOST_RANKED = 25  # agents of a ranking that are shown unfolded
 MOST_COLUMNS = 120  # of a heat map; more tasks share columns
 MOST_NAMED = 40  # agents whose rows of a heat map are high enough for a name
-NAMED_HEIGHT, LOW_HEIGHT = 18, 6  # pixels of a row with and without a name
-MOST_PIXELS = 800  # of all rows without names
+MOST_LABELLED = 48  # tasks whose columns are wide enough for one
+NAMED_HEIGHT, LOW_HEIGHT = 20, 6  # pixels of a row with and without a name
+MOST_PIXELS = 600  # of all rows without names
 LEVELS = 8  # shades
 
 
@@ -54,6 +56,10 @@ class HeatMap:
     """Where in `tasks` each column begins, and the last one ends."""
     height: int
     """Pixels of a row."""
+    labels: tuple[str, ...]
+    """The names of the columns, where there is room for them."""
+    ends: tuple[str, ...]
+    """The names of the easiest and of the hardest task, where they have columns of their own but no labels."""
 
     @property
     def named(self) -> bool:
@@ -67,9 +73,11 @@ class HeatMap:
 
 
 def agent_order(est: Estimate, asked: ReportQuestion) -> list[int]:
-    """The agents by rank; without a ranking those of the verdict first."""
+    """The agents by rank, two as the data have them; without a ranking those of the verdict first."""
     if asked.ranking is not None:
         return [est.agent_index(row["agent"]) for row in asked.ranking.rows]
+    if len(est.agents) < FEWEST:
+        return list(range(len(est.agents)))
     compared = [asked.agent, *(one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str))]
     return [est.agent_index(name) for name in dict.fromkeys([*compared, *est.agents])]
 
@@ -130,4 +138,15 @@ def heat_map(est: Estimate, agents: Sequence[int]) -> HeatMap | None:
     gaps = np.argwhere(shade < 0).tolist()
     unscored = "".join(f"M{x} {y + 0.9:g}l.94-.9" for y, x in gaps)
     height = NAMED_HEIGHT if len(agents) <= MOST_NAMED else max(2, min(LOW_HEIGHT, MOST_PIXELS // len(agents)))
-    return HeatMap(tuple(shades), unscored, tuple(agents), tuple(tasks.tolist()), tuple(cuts.tolist()), height)
+    names = brief_names([plain_text(est.counts.tasks[i]) for i in tasks.tolist()], LONGEST_BESIDE)
+    labels = tuple(names) if tasks.size <= MOST_LABELLED else ()
+    return HeatMap(
+        shades=tuple(shades),
+        unscored=unscored,
+        agents=tuple(agents),
+        tasks=tuple(tasks.tolist()),
+        columns=tuple(cuts.tolist()),
+        height=height,
+        labels=labels,
+        ends=() if labels or tasks.size > MOST_COLUMNS else (names[0], names[-1]),
+    )

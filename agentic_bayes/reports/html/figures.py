@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import format_interval, format_number
+from agentic_bayes.formatting import Metric, format_interval, format_number, format_points, format_points_range
 
 MOST_K = 10  # attempts up to which curves are drawn, unless more were asked for
 WIDE_RANGE = 20  # from here on the axis of k is logarithmic
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 460.0, 280.0
 DIGIT = 8.0  # width of a digit of a label
 BAR = 100.0  # width of an interval in a table
 CURVES = ("pass@k", "pass^k")
-MARKS = ("circle", "square", "diamond", "triangle")
+MOST_BANDS = 2  # agents whose curves all have a band and a dashed curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,30 @@ class IntervalBar:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferenceBar:
+    """One line of the picture of a difference."""
+
+    metric: Metric
+    bar: IntervalBar
+    points: str
+    interval: str
+    ahead: str | float | None
+    """Whom the verdict finds ahead; None where it finds nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencePicture:
+    """A difference at several numbers of attempts, with 0 in the middle."""
+
+    bars: tuple[DifferenceBar, ...]
+    rope: tuple[float, float]
+    """Where differences that are too small to matter begin, and how far they go."""
+    low: str
+    high: str
+    """The ends of the axis, in points."""
+
+
+@dataclass(frozen=True, slots=True)
 class Curve:
     """One agent in a panel: SVG paths, and where its points are."""
 
@@ -38,7 +62,6 @@ class Curve:
     line: str
     band: str
     plugin: str
-    mark: str
     points: tuple[tuple[float, float], ...]
 
 
@@ -77,18 +100,31 @@ def interval_bar(mean: float, lower: float, upper: float) -> IntervalBar | None:
     return IntervalBar(*(round(BAR * min(max(value, 0.0), 1.0), 2) for value in (lower, mean, upper)))
 
 
-def difference_bars(comparisons: Sequence[Comparison]) -> tuple[float, list[IntervalBar]]:
+def difference_picture(comparisons: Sequence[Comparison]) -> DifferencePicture:
     """Intervals of differences on one axis that has 0 in its middle."""
     furthest = max(abs(end) for one in comparisons for end in (one.lower, one.upper, *one.rope))
     edge = math.ceil(furthest * 10 + 1e-9) / 10
-    return edge, [
-        IntervalBar(*(round(BAR * (value + edge) / (2 * edge), 2) for value in (one.lower, one.mean, one.upper)))
+
+    def place(value: float) -> float:
+        return round(BAR * (value + edge) / (2 * edge), 2)
+
+    ahead = {"better": comparisons[0].agent, "worse": comparisons[0].baseline}
+    bars = tuple(
+        DifferenceBar(
+            metric=Metric(one.metric),
+            bar=IntervalBar(place(one.lower), place(one.mean), place(one.upper)),
+            points=format_points(one.mean),
+            interval=format_points_range(one.lower, one.upper),
+            ahead=ahead.get(one.verdict),
+        )
         for one in comparisons
-    ]
+    )
+    low, high = map(place, comparisons[0].rope)
+    return DifferencePicture(bars, (low, round(high - low, 2)), format_points(-edge), format_points(edge))
 
 
 def curve_panels(est: Estimate, agents: Sequence[int], own: Any, plugin: Any) -> list[CurvePanel]:
-    """pass@k and pass^k over k, agent by agent."""
+    """pass@k and pass^k over k, agent by agent, the best first; of more than two only the best has a band."""
     ks = est.settings.k
     most = int(est.counts.trials.max(initial=0))
     place = _k_axis(ks)
@@ -101,7 +137,13 @@ def curve_panels(est: Estimate, agents: Sequence[int], own: Any, plugin: Any) ->
     panels = []
     for metric in CURVES:
         curves = tuple(
-            _curve(i, [place(k) for k in ks], *(_values(frame, est.agents[i], metric) for frame in (own, plugin)))
+            _curve(
+                i,
+                [place(k) for k in ks],
+                *(_values(frame, est.agents[i], metric) for frame in (own, plugin)),
+                plain=len(agents) > MOST_BANDS,
+                banded=len(agents) <= MOST_BANDS or i == agents[0],
+            )
             for i in agents
         )
         panels.append(CurvePanel(metric, curves, ticks, heights, beyond))
@@ -163,17 +205,22 @@ def _height(value: float) -> float:
 
 
 def _curve(
-    agent: int, places: Sequence[float], own: Sequence[dict[str, Any]], plugin: Sequence[dict[str, Any]]
+    agent: int,
+    places: Sequence[float],
+    own: Sequence[dict[str, Any]],
+    plugin: Sequence[dict[str, Any]],
+    *,
+    plain: bool,
+    banded: bool,
 ) -> Curve:
     points = _points(places, own, "mean")
     upper, lower = _points(places, own, "upper"), _points(places, own, "lower")
-    band = _path([*upper, *reversed(lower)]) + "Z" if len(upper) > 1 else ""
+    band = _path([*upper, *reversed(lower)]) + "Z" if banded and len(upper) > 1 else ""
     return Curve(
         agent=agent,
         line=_path(points),
         band=band,
-        plugin=_path(_points(places, plugin, "mean")),
-        mark=MARKS[agent % len(MARKS)],
+        plugin="" if plain else _path(_points(places, plugin, "mean")),
         points=tuple(points),
     )
 

@@ -37,8 +37,8 @@ from agentic_bayes.reports.html.agents import (
 )
 from agentic_bayes.reports.html.as_markdown import markdown_page
 from agentic_bayes.reports.html.by_threshold import threshold_rows
-from agentic_bayes.reports.html.failures import MOST_BESIDE, FailureTable, failure_tables
-from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
+from agentic_bayes.reports.html.failures import FailureTable, failure_tables
+from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_picture
 from agentic_bayes.reports.html.frontier import frontiers
 from agentic_bayes.reports.html.opening import Rows, default_title, headline, lede, rate_groups, rate_words
 from agentic_bayes.reports.html.question import ReportQuestion, ask, without_option
@@ -46,6 +46,7 @@ from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_rec
 from agentic_bayes.reports.html.text import (
     LONGEST_BESIDE,
     LONGEST_SHOWN,
+    brief_cells,
     content_hash,
     is_number_like,
     json_block,
@@ -260,7 +261,7 @@ def write_page(
         tables += compared["drivers"]
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
         tables += [worst, *(table for one in failures for table in one.tables())]
-        tables += [sections.data_table(est, evidence), *few, *groups, settings_table(est)]
+        tables += [sections.data_table(est, evidence, agent_order(est, asked)), *few, *groups, settings_table(est)]
         lines = (heading.title or default_title(est, asked), heading.note, heading.date)
         text = markdown_page(est, asked, lines, verdict, rates, answered, tables) + "\n"
         with replacing(str(path)) as file:
@@ -287,7 +288,7 @@ def write_page(
             briefs=briefs(LONGEST_SHOWN),
             who=lambda agent, longest=LONGEST_SHOWN: named(est.agents[agent], briefs(longest)[agent]),
             **_many(est, asked),
-            data=sections.data_table(est, evidence),
+            data=sections.data_table(est, evidence, agent_order(est, asked)),
             **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
             groups=groups,
             **_comparison(asked),
@@ -324,8 +325,8 @@ def write_page(
 
 
 def _in_order(est: Estimate, asked: ReportQuestion) -> Sequence[str]:
-    """The agents in the order of their failures: from the best to the worst where they have no columns."""
-    return est.agents if len(est.agents) <= MOST_BESIDE else [est.agents[i] for i in agent_order(est, asked)]
+    """The agents in the order of the page."""
+    return [est.agents[i] for i in agent_order(est, asked)]
 
 
 def _briefs(agents: Sequence[str]) -> Callable[[int], list[str]]:
@@ -337,9 +338,7 @@ def _briefs(agents: Sequence[str]) -> Callable[[int], list[str]]:
 def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
     """The agents whose numbers are listed: all, or the best and those of the verdict where they are very many."""
     order = agent_order(est, asked)
-    if len(order) <= MOST_LISTED:
-        return sorted(order)
-    return sorted({*order[:MOST_LISTED], *_compared(est, asked)})
+    return list(dict.fromkeys([*order[:MOST_LISTED], *(_compared(est, asked) if len(order) > MOST_LISTED else ())]))
 
 
 def _without_model(est: Estimate, agents: Sequence[int]) -> Any:
@@ -350,9 +349,8 @@ def _without_model(est: Estimate, agents: Sequence[int]) -> Any:
 
 def _drawn(est: Estimate, asked: ReportQuestion) -> list[int]:
     """The agents that have curves: those with a colour of their own, as far as the curves can be told apart."""
-    colours, order = agent_colours(est), agent_order(est, asked)
-    drawn = [i for i in order if colours[i] != GREY][:MOST_DRAWN]
-    return drawn if GREY in colours else sorted(drawn)
+    colours = agent_colours(est)
+    return [i for i in agent_order(est, asked) if colours[i] != GREY][:MOST_DRAWN]
 
 
 def _compared(est: Estimate, asked: ReportQuestion) -> list[int]:
@@ -400,7 +398,7 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "asked": asked,
         "compared": comparisons[0] if comparisons else None,
         "comparison": sections.comparison_table(comparisons) if comparisons else None,
-        "differences": difference_bars(comparisons) if comparisons else None,
+        "differences": difference_picture(comparisons) if comparisons else None,
         "by_group": sections.groups_table(comparisons[0]) if comparisons else None,
         "drivers": sections.driver_tables(comparisons[0]) if comparisons else [],
         "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
@@ -451,7 +449,7 @@ def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
     """The agents that have a column in the table of tasks: all of them where they are few."""
     order = agent_order(est, asked)
     if len(order) <= MOST_DRAWN:
-        return sorted(order)
+        return order
     return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
@@ -480,6 +478,12 @@ def _environment() -> Any:
         "signed": signed,
     }
     environment.tests["number_like"] = is_number_like
-    environment.globals |= {"plural": plural, "rope_words": rope_words, "LONGEST_BESIDE": LONGEST_BESIDE}
+    environment.globals |= {
+        "plural": plural,
+        "rope_words": rope_words,
+        "rate_words": rate_words,
+        "brief_cells": brief_cells,
+        "LONGEST_BESIDE": LONGEST_BESIDE,
+    }
     environment.loader = jinja2.FunctionLoader(_template)
     return environment

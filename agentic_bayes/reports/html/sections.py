@@ -44,7 +44,7 @@ from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.evidence_tables import metrics_tables, tool_problems
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
-from agentic_bayes.reports.html.opening import Rows, short_name, success_words
+from agentic_bayes.reports.html.opening import Rows, baseline_words, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion, counting_options, model_options, written
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import (
@@ -54,25 +54,25 @@ from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
-MOST_WORST = 8
+MOST_WORST = 5
 MOST_MISFITS = 5
 MOST_NAMED = 3
 _BOUNDS = re.compile(r"distribution-free bounds \[([^,]+), ([^]]+)\]")
 TESTED = "In {} the verdict and the classical test disagree on whether there is a difference. {}"
 
 
-def data_table(est: Estimate, evidence: Evidence | None) -> Table:
-    """The denominators, agent by agent; and a warning where the evidence is not what was counted."""
+def data_table(est: Estimate, evidence: Evidence | None, agents: Sequence[int]) -> Table:
+    """The denominators, agent by agent in this order; and a warning where the evidence is not what was counted."""
     counts, errored = est.counts, est.outcomes["errored"].values
     rows: list[list[str]] = []
-    for index, agent in enumerate(est.agents):
+    for index in agents:
         tried = counts.attempted[index]
         n = counts.trials[index][counts.scored[index]]
         passed, scored = int(counts.successes[index].sum()), int(counts.trials[index].sum())
         per_task = "–" if not n.size else str(n.min()) if n.min() == n.max() else f"{n.min()} to {n.max()}"
         numbers = (int(tried.sum()), scored, passed, scored - passed)
         missing = not_scored(int(counts.unscored[index].sum()), int(errored[index].sum()))
-        rows.append([agent, *(f"{number:,}" for number in numbers), missing, per_task])
+        rows.append([est.agents[index], *(f"{number:,}" for number in numbers), missing, per_task])
     attrs = est.outcomes.attrs
     notes = list[str]()
     if attrs.get("errors") == "fail":
@@ -174,7 +174,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     pair = "" if first.pairing == "tasks" else "; tasks are not paired"
     shared = f", on the {plural(first.n_shared_tasks, 'task')} that both tried{pair}" if first.n_shared_tasks else ""
     about = f" ({'new' if first.estimand == 'population' else 'these'} tasks)"
-    notes = [f"Difference{about}: {first.agent} minus {first.baseline}{shared}.", first.note, *first.if_errored_words]
+    sides = f"{short_name(first.agent, first.baseline)} minus {baseline_words(first).removeprefix('the value ')}"
+    notes = [f"Difference{about}: {sides}{shared}.", first.note, *first.if_errored_words]
     # of the verdict's own the first screen says it
     apart = [one for one in comparisons if one.disagreement and (one is not first or one.estimand == "tasks")]
     if apart:

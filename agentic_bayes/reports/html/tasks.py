@@ -16,7 +16,7 @@ from agentic_bayes.formatting import (
     signed,
 )
 from agentic_bayes.reports.html.opening import short_name
-from agentic_bayes.reports.html.text import cut, json_block
+from agentic_bayes.reports.html.text import brief_or_none, cut, json_block
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def task_columns(est: Estimate, metric: Metric, comparison: Comparison | None) -
         )
     if len(agents) == 1:  # with several, a column each would be too many
         agents[0]["more"] = {str(one): _task_metric(est, one) for one in metrics_at(_larger(s.k)) if one != metric}
-    columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
+    tasks = est.counts.tasks
+    columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in tasks], "agents": agents}
+    columns["briefs"] = {i: brief for i, brief in enumerate(brief_or_none(tasks)) if brief}
     if comparison is not None and comparison.tasks:
         by_task = {one.task: one for one in comparison.tasks}
         won, lost = ({one.task for one in found} for found in (comparison.won, comparison.lost))

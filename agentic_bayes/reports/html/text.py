@@ -7,9 +7,11 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.formatting import plain_text
+from agentic_bayes.formatting import brief_names, plain_text
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 160
 LONGEST_SHOWN = 40  # characters of a name in sentences, pictures and tables of agents
 LONGEST_BESIDE = 26  # next to something
+LONGEST_IN_TABLE = 60  # in a column of its own
 LONGEST = 600  # of a name that is pointed at
 UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # controls, format characters (bidi, zero width), halves of pairs
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -83,6 +86,24 @@ def named(name: str, brief: str) -> Markup:
     if len(brief) >= len(plain_text(name)):
         return shown(name)
     return Markup('<span title="{}">{}</span>').format(cut(plain_text(name), LONGEST), shown(brief))
+
+
+def brief_or_none(names: Sequence[str]) -> list[str | None]:
+    """The brief forms of the long ones among names that have a column."""
+    if all(len(name) <= LONGEST_IN_TABLE for name in names):
+        return [None] * len(names)
+    briefs = brief_names([plain_text(name) for name in names], LONGEST_IN_TABLE)
+    return [brief if len(name) > LONGEST_IN_TABLE else None for name, brief in zip(names, briefs, strict=True)]
+
+
+def brief_cells(table: Table) -> dict[int, dict[str, Markup]]:
+    """Of each column of agents or tasks the long names as HTML."""
+    columns = [i for i, name in enumerate(table.header) if name in ("agent", "task")]
+    names = {i: list(dict.fromkeys(row[i] for row in table.rows)) for i in columns}
+    return {
+        i: {name: named(name, brief) for name, brief in zip(own, brief_or_none(own), strict=True) if brief}
+        for i, own in names.items()
+    }
 
 
 def _width(text: str) -> str:

@@ -71,9 +71,14 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     (mark,) = ax.plot(one.mean, height, "o", color="black", markersize=8, markeredgecolor="white")
     interval = f"{format_number(one.lower)} to {format_number(one.upper)}"
     entries.append((mark, signed(f"difference {format_number(one.mean)}, {interval}")))
+    sides = (f"{baseline} better", f"{agent} better") if isinstance(one.baseline, str) else (lower, higher)
+    look = {"transform": ax.transAxes, "color": style.GREY}
+    look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    style.write(ax, 0.0, 0.97, f"← {sides[0]}", ha="left", **look)
+    style.write(ax, 1.0, 0.97, f"{sides[1]} →", ha="right", **look)
     style.quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
-    ax.set(yticks=[], ylim=(-top * 0.14, top * 1.08))
+    ax.set(yticks=[], ylim=(-top * 0.14, top * 1.15))
     # 0 is what everything is compared with: it is always in sight
     low, high = min(float(x[0]), one.rope[0], 0.0), max(float(x[-1]), one.rope[1], 0.0)
     ax.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))

@@ -13,6 +13,8 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.formatting import plural
+from agentic_bayes.reports.colours import GREY as NOBODYS
+from agentic_bayes.reports.colours import agent_colours
 from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ __all__ = ["plot_pass_curves"]
 
 CURVES_SIZE = (8.0, 5.2)  # inches, as all sizes
 MOST_KS = 30  # on the axis
+MOST_BANDS = 2  # agents whose intervals can be told apart
+LONGEST_NAME = 26  # at the end of a curve
 
 
 def _curve_ks(asked: Sequence[int]) -> Sequence[int]:
@@ -44,12 +48,14 @@ def plot_pass_curves(
 ) -> Axes:
     """pass@k (rising) and pass^k (falling) over k with their intervals; of one agent with the plug-in curves dashed.
 
+    Of more than two agents only the best has an interval, and names stand at the ends of the falling curves.
+
     Parameters
     ----------
     est : Estimate
         Any estimate.
     agents : sequence of str, optional
-        Agents to show, at most seven; all by default.
+        Agents to show, at most seven. Default: all, or the six that have a colour of their own.
     k : sequence of int, optional
         Numbers of attempts; by default 1 to the estimate's largest k (at least 5).
     agent : str, optional
@@ -76,11 +82,15 @@ def plot_pass_curves(
     if agent is not None and agents is not None:
         raise InvalidArgument(f"give agent or agents, not both: got {agent!r} and {agents!r}")
     chosen = style.chosen_agents(est, agents if agent is None else [agent])
+    if agent is None and agents is None:
+        chosen = tuple(name for name, colour in zip(chosen, agent_colours(est), strict=True) if colour != NOBODYS)
     wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
     ks = wide.settings.k
     frame = overall_rows(wide.to_pandas())
     frame = frame[frame["estimand"] == estimand]
     if len(chosen) > 1:
+        if agent is None and agents is None:
+            chosen = style.best_first(chosen, _at_first(frame, chosen))
         return _of_several(wide, frame, chosen, ax, estimand)
     (name,) = chosen
     index = est.agent_index(name)
@@ -116,24 +126,53 @@ def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: A
             f"curves of at most {len(style.COLOURS)} agents can be told apart, got {len(chosen)}: name some, agents=[…]"
         )
     ax = style.axes_for(ax, (CURVES_SIZE[0], CURVES_SIZE[1] + 0.25 * len(chosen)))
+    colours, names = list(style.agent_colours(est, chosen).values()), style.distinct_names(chosen, LONGEST_NAME)
+    crowded = len(chosen) > MOST_BANDS
+    rates = _at_first(frame, chosen)
+    best = max(chosen, key=lambda agent: -1.0 if np.isnan(rates[agent]) else rates[agent])
     entries: list[style.LegendEntry] = []
-    colours, band = list(style.agent_colours(est, chosen).values()), 0.12 if len(chosen) < 4 else 0.05
-    for i, (agent, name) in enumerate(zip(chosen, style.distinct_names(chosen, 30), strict=True)):
-        look: dict[str, Any] = {
-            "color": colours[i],
-            "linestyle": style.LINES[colours[:i].count(colours[i])],
-            "linewidth": 2,
-        }
+    ends: list[tuple[float, str, str]] = []
+    for i, (agent, name) in enumerate(zip(chosen, names, strict=True)):
+        look: dict[str, Any] = {"color": colours[i], "linestyle": style.LINES[colours[:i].count(colours[i])]}
         for name_of_k, marker in zip(("pass@k", "pass^k"), "os", strict=True):
             rows = frame[(frame["agent"] == agent) & frame["metric"].str.startswith(name_of_k[:-1])]
-            ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colours[i], alpha=band, linewidth=0)
-            ax.plot(rows["k"], rows["mean"], marker=marker, **look)
-        entries.append((Line2D([], [], **look), name))
+            if agent == best or not crowded:
+                ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colours[i], alpha=0.12, linewidth=0)
+            thin = {"linewidth": 1.2, "alpha": 0.6} if crowded and marker == "o" else {"linewidth": 2}
+            ax.plot(rows["k"], rows["mean"], marker=marker, markersize=4 if crowded else 6, **look, **thin)
+        ends.append((float(rows["mean"].iloc[-1]), name, colours[i]))
+        entries.append((Line2D([], [], **look, linewidth=2), name))
     most = int(est.counts.trials[[est.agent_index(agent) for agent in chosen]].max(initial=0))
-    entries += _finished(ax, est.settings.k, most, estimand)
-    below = f"rising (round): pass@k, falling (square): pass^k; bands: {style.described(est)}"
-    style.heading(ax, "pass@k and pass^k", below=below, entries=entries, ncols=2)
+    ground = _finished(ax, est.settings.k, most, estimand)
+    if crowded and style.has_room(ax):
+        _name_ends(ax, est.settings.k[-1], ends)
+        entries = []
+    below = f"rising (round): pass@k, falling (square): pass^k; {'band of the best' if crowded else 'bands'}: "
+    left_out = len(est.agents) - len(chosen)
+    title = "pass@k and pass^k" + (f", {len(chosen)} of {plural(len(est.agents), 'agent')}" if left_out else "")
+    style.heading(ax, title, below=f"{below}{style.described(est)}", entries=entries + ground, ncols=2)
     return ax
+
+
+def _at_first(frame: pd.DataFrame, agents: Sequence[str]) -> dict[str, float]:
+    """Each agent's rate at the smallest k."""
+    first = frame[(frame["k"] == frame["k"].min()) & frame["metric"].str.startswith("pass^")].set_index("agent")
+    return {agent: float(first.loc[agent, "mean"]) for agent in agents}
+
+
+def _name_ends(ax: Axes, last: int, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Names at the right of the falling curves, moved apart where these are close, each tied to its curve."""
+    known = sorted((end for end in ends if not np.isnan(end[0])), reverse=True)
+    inches = 0.6 * ax.figure.bbox.height / ax.figure.dpi  # what heading and axis leave to the picture, at least
+    gap = 1.3 * style.TEXT / 72 / inches
+    lowest = [0.0 + gap * (len(known) - 1 - i) for i in range(len(known))]
+    place = np.inf
+    for (end, name, colour), low in zip(known, lowest, strict=True):
+        place = max(min(end, place - gap), low)
+        tie = {"arrowstyle": "-", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 5}
+        right = ax.get_yaxis_transform()
+        ax.annotate("", (last, end), (1.03, place), textcoords=right, arrowprops=tie, annotation_clip=False)
+        style.write(ax, 1.04, place, name, transform=right)
 
 
 def _finished(ax: Axes, ks: Sequence[int], most: int, estimand: Estimand) -> list[style.LegendEntry]:

@@ -56,6 +56,8 @@ def plot_forest(
 ) -> Axes:
     """Mean and interval of every agent, of every task of one agent, or of every group of its tasks, best first.
 
+    Two agents stand in the order of the data.
+
     Parameters
     ----------
     est : Estimate
@@ -112,7 +114,8 @@ def plot_forest(
         index = est.agent_index(agent)
         lines = _tasks(est, index, wanted)
         title += f" by task: {style.agent_name(est, index)}"
-    lines.sort(key=lambda line: -np.inf if np.isnan(line.mean) else line.mean, reverse=True)
+    if of != "agents" or len(lines) >= style.FEWEST_RANKED:
+        lines.sort(key=lambda line: -np.inf if np.isnan(line.mean) else line.mean, reverse=True)
     top, rest = _cut(lines, most)
     places = [-float(i) for i in range(len(top))] + [-float(i) for i in range(len(top) + 1, len(top) + 1 + len(rest))]
     ax = style.axes_for(ax, forest_size(-int(places[-1]) + 1))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_posterior", "plot_prior"]
 
-MOST_OVERLAID = len(style.COLOURS)  # densities in one place; more stand one above the other
+MOST_OVERLAID = 3  # densities in one place; more stand one above the other
 MOST_RIDGES = 40
 FINE = 4000  # cells in which draws are counted before they are smoothed
 
@@ -76,7 +76,8 @@ def plot_posterior(
     estimand : {"population", "tasks"}
         A new task of this kind, or the mean over the observed tasks.
     agents : sequence of str, optional
-        Agents to show, at most 40; all by default. Up to seven share the axes; more are stacked.
+        Agents to show, in this order, at most 40. Default: all, of more than two the best first. Up to three share
+        the axes; more are stacked.
     ref_val : float, optional
         A bar to clear, in [0, 1]; the legend gives the probability of reaching it, as `gate` does.
     rope : float or (float, float), optional
@@ -112,8 +113,10 @@ def plot_posterior(
         )
     s = est.settings
     known = {agent: est.distribution(agent, metric=wanted, estimand=estimand) for agent in chosen}
-    curves = {agent: _curve(one) for agent, one in known.items()}
     stats = {agent: one.stats(s.ci_prob, s.ci_kind) for agent, one in known.items()}  # the numbers of `summary`
+    if agents is None:
+        chosen = style.best_first(chosen, {agent: float(own.mean) for agent, own in stats.items()})
+    curves = {agent: _curve(known[agent]) for agent in chosen}
     texts = {}
     for agent, one in known.items():
         flags = est.flags(agent, metric=wanted, estimand=estimand)

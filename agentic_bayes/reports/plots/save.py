@@ -41,7 +41,8 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> lis
         estimand = defined_estimand(est, "population")
         shown = (est.agents if estimand == "population" else scored)[:MOST_RIDGES]
         if shown:
-            draw = partial(plot_posterior, est, metric=METRIC, estimand=estimand, agents=shown)
+            some = shown if len(shown) < len(est.agents) else None
+            draw = partial(plot_posterior, est, metric=METRIC, estimand=estimand, agents=some)
             _save(folder / "posterior.png", draw, lambda _: posterior_size(len(shown)))
             written.append("posterior.png")
         if scored:

@@ -39,6 +39,7 @@ CELL_HATCH = "////"
 GREY, PALE = "#595959", "#d9d9d9"  # of text (contrast 7:1 on white), of grounds
 TEXT, TITLE = 11, 13  # points, to be read when projected
 LONGEST_NAME = 28  # characters
+FEWEST_RANKED = 3  # agents that stand from the best to the worst
 LETTER = 0.58  # average width, in sizes of the font
 # a name that looks like a formula, or like TeX, is a name
 LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
@@ -269,6 +270,13 @@ def chosen_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...
     if isinstance(agents, str) or not agents:
         raise InvalidArgument(f"agents must be a sequence of one or more names, got {agents!r}")
     return tuple(est.agents[est.agent_index(agent)] for agent in agents)
+
+
+def best_first(agents: Sequence[str], means: Mapping[str, float]) -> tuple[str, ...]:
+    """Agents as pictures and the report have them: the best first, two in the order of the data."""
+    if len(agents) < FEWEST_RANKED:
+        return tuple(agents)
+    return tuple(sorted(agents, key=lambda agent: np.inf if np.isnan(means[agent]) else -means[agent]))
 
 
 def agent_colours(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,8 +162,9 @@ def plot_heatmap(est: Estimate, *, metric: str = "pass^1", ax: Axes | None = Non
     Returns
     -------
     matplotlib.axes.Axes
-        Colour is the estimate of the cell; successes/trials stand in it where there is room. Tasks are ordered by the
-        mean over agents. Up to 60 of them are named; of more every line is a task without a name.
+        Colour is the estimate of the cell; successes/trials stand in it where there is room. Of more than two agents
+        the best stands first, on the left. Tasks are ordered by the mean over agents. Up to 60 of them are named; of
+        more every line is a task without a name.
 
     Raises
     ------
@@ -173,7 +175,12 @@ def plot_heatmap(est: Estimate, *, metric: str = "pass^1", ax: Axes | None = Non
     wanted = Metric(metric)
     if len(est.agents) > MOST_AGENTS:
         raise InvalidArgument(f"at most {MOST_AGENTS} agents fit side by side, got {len(est.agents)}")
-    values = np.stack([_task_values(est, agent, wanted) for agent in range(len(est.agents))], axis=1)
+    by_agent = {agent: _task_values(est, i, wanted) for i, agent in enumerate(est.agents)}
+    means = {
+        agent: float(own[~np.isnan(own)].mean()) if (own == own).any() else np.nan for agent, own in by_agent.items()
+    }
+    agents = [est.agent_index(agent) for agent in style.best_first(est.agents, means)]
+    values = np.stack([by_agent[est.agents[agent]] for agent in agents], axis=1)
     known = ~np.isnan(values)
     difficulty = np.where(known, values, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     order = np.argsort(np.where(known.any(axis=1), difficulty, np.inf), kind="stable")
@@ -182,11 +189,11 @@ def plot_heatmap(est: Estimate, *, metric: str = "pass^1", ax: Axes | None = Non
     height = max(5.2, 2.6 + 0.27 * len(order)) if named else 9.6  # labels at the sides need some
     ax = style.axes_for(ax, (heatmap_width(len(est.agents)), height))
     image = ax.imshow(values, cmap="cividis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    entries = _empty_cells(ax, est, order, values)
+    entries = _empty_cells(ax, est, agents, order, values)
     counts = named and len(est.agents) <= MOST_COUNTED
     if counts:
-        _cell_counts(ax, est, order, values)
-    _name_cells(ax, est, order, named=named)
+        _cell_counts(ax, est, agents, order, values)
+    _name_cells(ax, est, agents, order, named=named)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.06, pad=0.02)
     kind = "estimate" if isinstance(est.method, Frequentist) else "posterior mean"
     bar.set_label(f"{wanted} of the task, {kind}", fontsize=style.TEXT)
@@ -200,11 +207,13 @@ def plot_heatmap(est: Estimate, *, metric: str = "pass^1", ax: Axes | None = Non
     return ax
 
 
-def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[style.LegendEntry]:
+def _empty_cells(
+    ax: Axes, est: Estimate, agents: Sequence[int], order: Array, values: Array
+) -> list[style.LegendEntry]:
     """Cells without a number, each kind with a pattern of its own: none of them is a zero."""
     from matplotlib.collections import PolyCollection
 
-    attempted, scored = est.counts.attempted[:, order].T, est.counts.scored[:, order].T
+    attempted, scored = (part[agents][:, order].T for part in (est.counts.attempted, est.counts.scored))
     kinds = (
         ("never attempted", ~attempted, "", "white"),
         ("nothing scored", attempted & ~scored, style.CELL_HATCH, "white"),
@@ -230,20 +239,20 @@ def cells_patch(face: str, hatch: str) -> Any:
     return Patch(facecolor=face, hatch=hatch, edgecolor=style.GREY, linewidth=0.5)
 
 
-def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
+def _cell_counts(ax: Axes, est: Estimate, agents: Sequence[int], order: Array, values: Array) -> None:
     """Passed/scored in each cell, in white on what is dark."""
     for row, task in enumerate(order.tolist()):
-        for agent in range(len(est.agents)):
+        for column, agent in enumerate(agents):
             n = int(est.counts.trials[agent, task])
             if n:
-                colour = "white" if values[row, agent] < 0.55 else "black"
+                colour = "white" if values[row, column] < 0.55 else "black"
                 text = f"{est.counts.successes[agent, task]}/{n}"
-                ax.text(agent, row, text, ha="center", va="center", fontsize=style.TEXT - 1, color=colour)
+                ax.text(column, row, text, ha="center", va="center", fontsize=style.TEXT - 1, color=colour)
 
 
-def _name_cells(ax: Axes, est: Estimate, order: Array, *, named: bool) -> None:
+def _name_cells(ax: Axes, est: Estimate, shown: Sequence[int], order: Array, *, named: bool) -> None:
     """Agents below, tasks on the left, or how many there are."""
-    agents = style.distinct_names(est.agents, 20)
+    agents = style.distinct_names([est.agents[agent] for agent in shown], 20)
     room = (heatmap_width(len(agents)) - 3.2) / len(agents)  # inches of a column
     flat = max(map(len, agents)) * 0.1 < room
     turned: dict[str, Any] = {"rotation": 0, "ha": "center"} if flat else {"rotation": 40, "ha": "right"}

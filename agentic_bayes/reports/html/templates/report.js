@@ -2,7 +2,8 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const data = (id) => JSON.parse($(id).textContent);
-  const PAGE = 50;
+  const narrow = matchMedia("(max-width: 640px)").matches;
+  const PAGE = narrow ? 20 : 50;
   const WORDS = { pass: "passed", fail: "failed", unscored: "not scored", errored: "agent error", "": "not counted" };
   const LABELS = { user: "User", agent: "Agent", error: "Error", reference: "Reference answer", call: "Call",
     result: "Result", expected: "Expected call" };
@@ -36,6 +37,8 @@
     if (brief) made.title = name.replace(new RegExp(UNSEEN, "gu"), "\uFFFD");
     return made;
   };
+
+  const taskName = (i) => agentName({ name: names[i], brief: briefs[i] });
 
   // ---- light and dark
   const theme = $("theme");
@@ -83,7 +86,7 @@
 
   // ---- the table of tasks, a page of rows at a time
   const tasks = data("data-tasks");
-  const { names, agents, difference } = tasks;
+  const { names, briefs, agents, difference } = tasks;
   const low = names.map((name) => name.toLowerCase());
   const collator = new Intl.Collator("en", { numeric: true });
   const named = names.map((_, i) => i).sort((a, b) => collator.compare(names[a], names[b]) || a - b);
@@ -117,7 +120,7 @@
   const fillAgent = (agent, cell, i) => {
     const [text, more] = counts(agent, i);
     cell.append(text);
-    if (more) cell.append(make("span", "part", more));
+    if (more) cell.append(make("span", "part words", more));
     if (agent.mean[i] !== null) cell.append(make("span", "part", agent.text[i]));
   };
   // of many agents a few have columns, the last of them whichever the reader chooses
@@ -198,11 +201,11 @@
     const head = make("th");
     head.scope = "row";
     if (canOpen) {
-      const button = make("button", "", shown(names[i]));
+      const button = make("button", "", taskName(i));
       button.type = "button";
       button.addEventListener("click", () => open(i));
       head.append(button);
-    } else head.append(shown(names[i]));
+    } else head.append(taskName(i));
     const cells = columns.slice(1).map((column) => {
       const cell = make("td");
       cell.dataset.label = column.label ? column.label() : column.title[0];
@@ -223,6 +226,7 @@
     $("page").textContent = rows;
     $("printed").textContent = found.length > PAGE || found.length < names.length
       ? `rows ${rows}, of ${all}; the others are left out.` : "all tasks.";
+    $("previous").parentNode.hidden = found.length <= PAGE;
     $("previous").disabled = page === 0;
     $("next").disabled = last >= found.length;
   };
@@ -303,15 +307,27 @@
     heat.addEventListener("mousemove", (event) => {
       const [agent, found] = cellAt(event);
       const sum = (name) => found.reduce((all, i) => all + agent[name][i], 0);
-      const what = found.length === 1 ? shown(names[found[0]]) : `${found.length} tasks`;
+      const what = found.length === 1 ? taskName(found[0]) : `${found.length} tasks`;
       $("heat-cell").replaceChildren(agentName(agent), ", ", what, `: ${sum("passed")} of ${sum("scored")} passed`);
     });
     heat.addEventListener("mouseleave", () => $("heat-cell").replaceChildren());
     heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
   }
 
-  // ---- on a phone the long tables of estimates are folded
-  if (matchMedia("(max-width: 640px)").matches) for (const one of document.querySelectorAll("details.wide")) one.open = false;
+  // ---- on a phone all but the answer is folded: its headings are the list of sections, and open them
+  if (narrow) {
+    document.querySelector("nav").hidden = true;
+    for (const head of document.querySelectorAll("main > section:not(.answer) > h2")) {
+      const button = make("button", "", ...head.childNodes);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        button.ariaExpanded = String(!head.parentNode.toggleAttribute("data-folded"));
+      });
+      head.append(button);
+      button.click();
+    }
+    document.getElementById(location.hash.slice(1))?.querySelector("h2 > button")?.click();
+  }
 
   // ---- print: what is folded is printed, except for examples of failures and, of many agents, long tables
   let folded = [];
