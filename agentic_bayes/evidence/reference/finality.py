@@ -74,10 +74,10 @@ _SAYING = ("think", "say", "said", "expect", "assume", "guess", "pick", "believe
 _MARKS = tuple(
     (frozenset(cues.split()), re.compile(mark.pattern, mark.flags & ~re.IGNORECASE))
     for mark, cues in {
-        _EARLIER: "initially originally previously formerly earlier first used draft version attempt thought choice idea"
-        " option estimate reply runner frontrunner favourite favorite considered discussed mentioned rejected dropped"
-        " proposed shortlisted candidate closed full unavailable sold asked wrote told promised quoted expected assumed"
-        " hoped insist insists before was old previous "
+        _EARLIER: "initially originally previously formerly earlier first used draft version attempt thought choice"
+        " idea option estimate reply runner frontrunner favourite favorite considered discussed mentioned rejected"
+        " dropped proposed shortlisted candidate closed full unavailable sold asked wrote told promised quoted expected"
+        " assumed hoped insist insists before was old previous "
         + " ".join(verb + end for verb in _SAYING for end in ("", "s", "es", "ed")),
         _DEPARTED: "left resigned retired stepped withdrew dropped lost died moved",
         _FIRST: "first",
