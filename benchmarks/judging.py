@@ -34,7 +34,7 @@ MOST_OF_BARE, MOST_OF_CHAIN, MOST_BYTES = 2.5, 0.5, 2048
 ANSWER = (
     "Order ORD-1042 was packed on March 14 and ships with Postline; you pay $32.40, and a refund takes five days. " * 34
 )
-MOST_OF_SPLIT = 45.0
+MOST_OF_SPLIT = 20.0
 
 
 class InstantModel(BaseChatModel):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import reduced
 
+from agentic_bayes.evidence.reference import finality, phrases
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grader, Score, Unscored
 from agentic_bayes.records.model import Conversation
@@ -701,3 +702,27 @@ def test_numbers_are_equal_by_value_in_every_notation(amount, other):
 def test_long_texts_take_linear_time(text):
     """Long texts of the worst kinds, as reference, answer and query, are judged in seconds."""
     judge(text[: len(text) // 2] + " b", text, text[:1000])
+
+
+def test_a_reference_repeated_for_pages_is_judged_in_seconds():
+    """A model that falls into a loop repeats the right answer 10,000 times; each mention is looked at once."""
+    assert value("Paris", "Paris " * 10_000) == 0.9
+
+
+CUED = [
+    *((phrase.cues, phrase.pattern) for phrase in (*phrases.REJECTIONS, *phrases.LISTS, *phrases.RETRACTIONS)),
+    *((phrase.cues, phrase.pattern) for phrase in (phrases.SERIES, *phrases.BOUNDS)),
+    *finality._MARKS,
+    (finality._UNSURE_CUES, finality._UNSURE),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cues", "pattern"), CUED)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_a_pattern_finds_has_one_of_its_cues(cues, pattern, data):
+    """Patterns are only searched in texts with a cue, so a cue that is forgotten would be a rule that is lost."""
+    letters = st.characters(codec="utf-8", exclude_characters="\u017f\u0130\u0131\u212a")  # odd forms of s, i and k
+    text = data.draw(st.from_regex(pattern, alphabet=letters)).lower()
+    assert not cues or not pattern.search(text) or not cues.isdisjoint(phrases.words_and_signs(text))
