@@ -42,7 +42,7 @@ def require_columns(source: str, columns: TableColumns, required: Iterable[str],
         near = [f"{name!r} ({did_you_mean(str(name), columns)})" for name in missing]
         raise error(
             f"{source}: there is no column {' and no '.join(near)}. Its columns: "
-            f"{', '.join(map(repr, columns)) or 'none'}. {hint}"
+            f"{', '.join(map(repr, columns)) or 'none'}. {hint}".removesuffix(". ")
         )
     if not all(len(values) for values in columns.values()):
         raise error(f"{source}: the table has no rows")

@@ -43,6 +43,11 @@ _NO_TEXT = {
     b"BZh": "packed by bzip2; read it with pandas.read_csv(path, compression='bz2')",
     b"\xfd7zXZ": "packed by xz; read it with pandas.read_csv(path, compression='xz')",
 }
+_TOGETHER = {
+    ".parquet": "polars.scan_parquet('{}/*.parquet')",
+    ".csv": "polars.scan_csv('{}/*.csv')",
+    ".jsonl": "polars.scan_ndjson('{}/*.jsonl')",
+}
 QUOTED = re.compile(r'"[^"]*("|$)')
 LARGE = 1 << 21  # bytes from which a CSV file is first tried with pyarrow's reader
 
@@ -51,6 +56,11 @@ Refusal = type[AgenticBayesError]
 
 def open_file(path: Path, *, error: Refusal) -> OpenTable:
     """The table in a file."""
+    if path.is_dir():
+        way = next(
+            (f"; read its files together: {way}" for end, way in _TOGETHER.items() if any(path.glob(f"*{end}"))), ""
+        )
+        raise error(no_such_file(path) + way.format(path))
     if not path.is_file():
         raise error(no_such_file(path))
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,6 @@ COUNTED = "rows counted in the engine"  # a column that no table has
 NO_RESULT = -1.0  # stands for every number that is neither a verdict nor a score
 LOOKED_AT = 100_000  # rows with such numbers that a message is made from
 BITS = 52  # trials in a block: floats hold their sums exactly
-SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))  # that Python strips; engines strip fewer
 
 
 def count_in_engine(
@@ -70,7 +71,7 @@ def _is_error(table: EngineTable, error: str) -> Any:
     cells = table.cells(error)
     if isinstance(table.kind(error), nw.List) and table.frame.implementation.is_polars():  # has no text for lists
         return ~(cells.is_null() | (cells.list.len() == 0))
-    text = cells.cast(nw.String).str.strip_chars(SPACES).str.to_lowercase()
+    text = cells.cast(nw.String).str.strip_chars().str.to_lowercase()
     return ~(text.is_null() | text.is_in([*tables.BLANK, *tables.NO_ERROR]))
 
 
@@ -81,7 +82,7 @@ def _is_blank_label(table: EngineTable, name: str) -> Any:
     cells, kind = table.cells(name), table.kind(name)
     if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
         text = cells.cast(nw.String)
-        return cells.is_null() | text.is_in(["nan", "<NA>"]) | (text.str.strip_chars(SPACES) == "")
+        return cells.is_null() | text.is_in(["nan", "<NA>"]) | (text.str.strip_chars() == "")
     return cells.is_null() | cells.is_nan() if kind.is_float() else cells.is_null()
 
 
@@ -93,27 +94,38 @@ def _with_cause(frame: pd.DataFrame, table: EngineTable, error: str | None) -> p
     return frame
 
 
-def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> Sequence[Mapping[Any, Any]]:
-    """Some of the combinations of labels and trial that occur more than once, and how often."""
+def repeated_in_engine(table: EngineTable, counted: pd.DataFrame, trial: str) -> Sequence[Mapping[Any, Any]]:
+    """Some of the combinations of labels and trial that occur more than once, and how often.
+
+    `counted` has a column for each role that is a label, with its distinct cells.
+    """
     import narwhals as nw
 
-    columns = {name: _label(table, name) for name in dict.fromkeys([*labels, trial])}
+    labels = {str(name): _label(table, str(name), counted[name].unique().tolist()) for name in counted}
     kind: Any = table.kind(trial)
+    cells = table.cells(trial).str.strip_chars() if kind == nw.String else table.cells(trial)
     fits = kind.is_integer() and not isinstance(kind, nw.UInt64 | nw.Int128 | nw.UInt128)  # in 64 bits
     if trial not in labels and fits and _numbered_apart(table, labels, trial):
         return []
-    return _grouped(table, columns, repeated=True).to_dict("records")
+    return _grouped(table, {trial: cells} | labels, repeated=True).to_dict("records")
 
 
-def _label(table: EngineTable, name: str) -> Any:
-    """A column of labels, without the spaces about them."""
+def _label(table: EngineTable, name: str, values: Sequence[Any]) -> Any:
+    """A column of labels; where some of its `values` are the same label, as labels (which takes the engine long)."""
     import narwhals as nw
 
-    cells = table.cells(name)
-    return cells.str.strip_chars(SPACES) if table.kind(name) == nw.String else cells
+    cells, labels = table.cells(name), {value: tables.label(value) for value in values if isinstance(value, str)}
+    if len({*labels.values()}) == len(labels):
+        return cells
+    cells = cells.cast(nw.String).str.strip_chars()
+    shared = Counter(labels.values())
+    for value, label in labels.items():
+        if shared[label] > 1 and (bare := value.strip(string.whitespace)) != label:
+            cells = nw.when(cells == bare).then(nw.lit(label)).otherwise(cells)
+    return cells
 
 
-def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:
+def _numbered_apart(table: EngineTable, labels: Mapping[str, Any], trial: str) -> bool:
     """Whether trials are all different, from sums in the engine: groups of trials would need fifty times the memory.
 
     Trial t is bit t mod 52 of block ⌊t / 52⌋. A sum of n powers of two has n bits set if and only if they differ.
@@ -122,8 +134,7 @@ def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bo
 
     number = table.cells(trial).cast(nw.Int64)
     bit = (nw.lit(2, nw.Int64) ** (number % BITS)).cast(nw.Int64)
-    columns = {name: _label(table, name) for name in labels} | {"block": number // BITS, "bit": bit}
-    chosen = table.selected(columns)
+    chosen = table.selected({**labels, "block": number // BITS, "bit": bit})
     *keys, last = chosen.collect_schema().names()
     sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("sum"), nw.len().alias("rows"))
     found = table.collected(sums.select("sum", "rows").unique(), ["sum", "rows"]).to_numpy(dtype=np.float64)

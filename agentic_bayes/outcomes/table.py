@@ -354,7 +354,7 @@ def _check_repetition(
         return "agent {!r}, task {!r}, trial {!r}".format(*parts)
 
     if lazy and isinstance(opened, EngineTable):
-        for row in repeated_in_engine(opened, keys, roles.trial):
+        for row in repeated_in_engine(opened, frame[keys], roles.trial):
             place = ", ".join(f"{key} {str(row[key])!r}" for key in dict.fromkeys([*keys, roles.trial]))
             findings.problems.append(f"{row[COUNTED]} rows are all {place}")
     else:

@@ -273,7 +273,7 @@ _A = {"task": "a task", "agent": "an agent"}
 def sums(tasks: Sequence[str], counts: Array) -> Iterator[str]:
     """The doubt that the counts of a task are the sum of all others, in every agent that has any."""
     twice = (2 * counts[:2] == counts[:2].sum(axis=-1, keepdims=True)).all(axis=(0, 1))
-    for i in np.flatnonzero(twice & (counts[1].max(axis=0) >= _SUM_TRIALS)) if len(tasks) > 2 else ():
+    for i in np.flatnonzero(twice & (counts[1].max(axis=0) >= _SUM_TRIALS)).tolist() if len(tasks) > 2 else ():
         if not SUM.fullmatch(tasks[i].strip().lower()):
             yield f"task {tasks[i]!r} has as many successes and trials as all others: if it sums them up, leave it out"
 

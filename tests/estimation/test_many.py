@@ -148,7 +148,7 @@ def test_what_is_wrong_with_all_groups_is_one_error():
         ab.estimate_many(table, split="week", k=0)
     with pytest.raises(InvalidArgument, match=r"engine of method 'hierarchical' must be"):
         ab.estimate_many(table, split=["model", "week"], method="hierarchical", engine="importance")
-    with pytest.raises(InvalidArgument, match="split must be one column or several that differ, got \\[\\]"):
-        ab.estimate_many(table, split=[])
+    with pytest.raises(InvalidArgument, match="split must be one column or several that differ, got None"):
+        ab.estimate_many(table, split=None)
     with pytest.raises(InvalidArgument, match="the result has a column mean of its own"):
         ab.estimate_many(table.rename(columns={"week": "mean"}), split="mean")

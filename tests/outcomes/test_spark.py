@@ -3,7 +3,7 @@
 import pytest
 
 from agentic_bayes.errors import OutcomesError
-from agentic_bayes.outcomes import engine
+from agentic_bayes.evidence import frames
 from agentic_bayes.outcomes.table import outcomes_from_table
 
 sql = pytest.importorskip("pyspark.sql", reason="PySpark needs Java, and is not in CI")
@@ -24,14 +24,14 @@ def spark():
 def test_spark_counts_and_only_counts_come_back(spark, monkeypatch):
     """Verdicts, scores, errors and numbered trials: the counts of plain arithmetic, from a few rows collected."""
     collected = []
-    original = engine.collected
+    original = frames._collected
 
     def recorded(frame, names):
         found = original(frame, names)
         collected.append(len(found))
         return found
 
-    monkeypatch.setattr(engine, "collected", recorded)
+    monkeypatch.setattr(frames, "_collected", recorded)
     rows = spark.range(0, 400, 1, 1).selectExpr(
         "concat('v', id % 2) as agent",
         "concat('task ', floor(id / 2) % 5) as task",
@@ -56,3 +56,5 @@ def test_spark_counts_and_only_counts_come_back(spark, monkeypatch):
     assert max(collected) <= 30
     with pytest.raises(OutcomesError, match="2 rows are all agent 'v0', task 'task 0', trial '0'"):
         outcomes_from_table(rows.union(rows.limit(1)))
+    dotted = rows.withColumnRenamed("correct", "eval.correct")
+    assert int(outcomes_from_table(dotted, correct="eval.correct")["trials"].sum()) == 380

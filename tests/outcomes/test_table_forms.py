@@ -301,7 +301,11 @@ ODD: dict[str, tuple[dict[str, pa.Array], str]] = {  # columns, and what is said
     "blank trials": ({"trial": pa.array(["0", "1", " "])}, "trial must not be blank"),
     "trials called nan": ({"trial": pa.array(["0", "1", "nan"])}, "trial must not be blank"),
     "trials that are NaN": ({"trial": pa.array([0.0, 1.0, float("nan")])}, "trial must not be blank"),
-    "trials that differ in spaces": ({"trial": pa.array(["0", "0\u00a0", "1"])}, "trial '0'"),
+    "trials that differ in spaces": ({"trial": pa.array(["0", "0 ", "1"])}, "trial '0'"),
+    "tasks that differ in spaces or accents": (
+        {"task": pa.array(["e\u0301", "é\u00a0", "é "]), "trial": pa.array([0, 1, 0])},
+        "task 'é', trial '0'",
+    ),
     "lists of errors": ({"error": pa.array([[], None, []], pa.list_(pa.string()))}, ""),
     "an error everywhere": ({"error": pa.array(["boom"] * 3)}, "every row has an error in column 'error' ('boom')"),
     "no error at all": ({"error": pa.array([None, "", "No"])}, ""),

@@ -215,7 +215,7 @@ def estimate_many(
     >>> many.summary().query("estimand == 'tasks' and metric == 'pass^1'")[["week", "mean"]].values.tolist()
     [['1', 0.25], ['2', 0.5], ['3', 0.75]]
     """
-    names = (split,) if isinstance(split, str) else tuple(split)
+    names = (split,) if isinstance(split, str) else tuple(split) if isinstance(split, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise InvalidArgument(f"split must be one column or several that differ, got {split!r}")
     if taken := {*ALL, "group", REASON} & {*names} - {"agent"}:
