@@ -196,14 +196,16 @@ class _Tokenizer:
             if lexeme in _CLAUSE_ENDS:
                 opens = True
                 continue
-            read: Sequence[Token] | None = ()
+            read: Sequence[Token] = ()
             if plain is None and lexeme >= _FIRST_SPACELESS and _SPACELESS_SIGN.match(lexeme):
                 read = (Token("character", lexeme),)
             elif lexeme[0].isalnum() or _CHUNK.match(lexeme):
                 alone = before not in _BEFORE_NUMBERS and after not in _AFTER_NUMBERS and not after[:1].isdigit()
-                read = _alone(lexeme) if alone and len(lexeme) <= _LONGEST_CHUNK else None
-                if read is None:
-                    read = () if self._belongs_to_next(lexeme) else self._chunk(lexeme)
+                known = _alone(lexeme) if alone and len(lexeme) <= _LONGEST_CHUNK else None
+                if known is not None:
+                    read = known
+                elif not self._belongs_to_next(lexeme):
+                    read = self._chunk(lexeme)
             elif self._is_symbol(self.at - 1):
                 read = (Token("symbol", lexeme),)
             if read and opens:
@@ -356,7 +358,8 @@ class _Tokenizer:
     def _peek(self, ahead: int = 0) -> str:
         """The lexeme that follows on the same line, at most one space away."""
         place = self.at + ahead
-        return self.lexemes[place] if place < self.size and self.gaps[place] in ("", " ") else ""
+        near = place < self.size and self.gaps[place] in ("", " ")
+        return str(self.lexemes[place]) if near else ""
 
     def _char_before(self, place: int) -> str:
         """The character before the lexeme at this place, if there is one."""
