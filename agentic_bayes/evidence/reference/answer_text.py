@@ -363,11 +363,11 @@ class _Tokenizer:
 
     def _char_before(self, place: int) -> str:
         """The character before the lexeme at this place, if there is one."""
-        return self.gaps[place][-1:] or (self.lexemes[place - 1][-1:] if place else "")
+        return str(self.gaps[place][-1:]) or (self.lexemes[place - 1][-1:] if place else "")
 
     def _char_after(self, place: int) -> str:
         """The character after the lexeme at this place, if there is one."""
-        return self.gaps[place + 1][:1] or self.lexemes[place + 1][:1]
+        return str(self.gaps[place + 1][:1]) or str(self.lexemes[place + 1][:1])
 
     def _starts_number(self, ahead: int) -> bool:
         place = self.at + ahead

@@ -312,7 +312,9 @@ def write_page(
             prob=exact_percent(est.settings.ci_prob),
             crossed=isinstance(est.method, Crossed),
             frequentist=isinstance(est.method, Frequentist),
-            other_estimates=("as judged", "counted") if est.settings.corrects_judge else ("counted", "if all equally hard"),
+            other_estimates=("as judged", "counted")
+            if est.settings.corrects_judge
+            else ("counted", "if all equally hard"),
             method_line=sections.method_line(est),
             setup=settings_table(est),
             commands=sections.commands(est, asked, est.settings.k, source) if source else [],
