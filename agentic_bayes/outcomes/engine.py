@@ -107,7 +107,7 @@ def repeated_in_engine(table: EngineTable, counted: pd.DataFrame, trial: str) ->
     fits = kind.is_integer() and not isinstance(kind, nw.UInt64 | nw.Int128 | nw.UInt128)  # in 64 bits
     if trial not in labels and fits and _numbered_apart(table, labels, trial):
         return []
-    return _grouped(table, {trial: cells} | labels, repeated=True).to_dict("records")
+    return _grouped(table, {**labels, trial: labels.get(trial, cells)}, repeated=True).to_dict("records")
 
 
 def _label(table: EngineTable, name: str, values: Sequence[Any]) -> Any:

@@ -232,7 +232,7 @@ def read_outcomes_of_rows(
                 "no errors, leave the column out or give it another name"
             )
         if crashed.any():  # what stands beside an error is not looked at
-            cells = cells.mask(crashed)
+            cells = (cells.convert_dtypes() if cells.dtype.kind in "iu" else cells).mask(crashed)  # 2 must not be 2.0
     if threshold is not None and (scores := _scores(cells)) is not None:
         verdict = np.where(np.isnan(scores), verdicts.NONE, scores >= as_precise(threshold, cells.dtype))
         return np.where(crashed, verdicts.ERRORED, verdict)

@@ -355,7 +355,8 @@ def _check_repetition(
 
     if lazy and isinstance(opened, EngineTable):
         for row in repeated_in_engine(opened, frame[keys], roles.trial):
-            place = ", ".join(f"{key} {str(row[key])!r}" for key in dict.fromkeys([*keys, roles.trial]))
+            labelled = {"agent": row.get(roles.agent, "agent"), "task": row[roles.task], "trial": row[roles.trial]}
+            place = ", ".join(f"{role} {tables.label(cell)!r}" for role, cell in labelled.items())
             findings.problems.append(f"{row[COUNTED]} rows are all {place}")
     else:
         cells = agents.codes * len(tasks.values) + tasks.codes

@@ -289,8 +289,8 @@ def similar(names: Sequence[str], column: str, kind: str) -> Iterator[str]:
     if len({*alike}) == len(names):
         return
     seen: dict[str, str] = {}
-    firsts = [seen.setdefault(like, name) for like, name in zip(alike, names, strict=True)]
-    pairs = [f"{first!r} and {name!r}" for first, name in zip(firsts, names, strict=True) if first != name]
+    firsts = [(seen.setdefault(like, name), name) for name, like in sorted(zip(names, alike, strict=True))]
+    pairs = [f"{first!r} and {name!r}" for first, name in firsts if first != name]
     way = f".str.replace({''.join(['[', *hidden, ']'])!a}, '', regex=True)" if hidden else ""
     yield (
         f"{kind} {first_few(pairs, MOST_PAIRS)} differ only in case, spaces or invisible characters and are counted "

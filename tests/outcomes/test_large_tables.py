@@ -71,6 +71,7 @@ def test_doubts_about_names_are_those_of_plain_loops(names, random):
     bare = [" ".join(name.replace("\u200b", "").lower().split()) for name in names]
     assert ("differ only in case" in said) == (len(set(bare)) < len(names))
     assert ("counts as a task" in said) == (len(names) > 1 and not {"total", "Mean"}.isdisjoint(names))
+    assert list(similar(names, "task", "tasks")) == list(similar(names[::-1], "task", "tasks"))
     assert ("shortened" in said) == ("1.2E+15" in names)
     summed = [
         name
@@ -119,7 +120,7 @@ def test_repeated_trials_are_found_in_the_engine(library):
             ds = outcomes_from_table(LAZY[library](frame))
             assert int(ds["trials"].sum()) == len(frame)
         else:
-            with pytest.raises(OutcomesError, match="rows are all task"):
+            with pytest.raises(OutcomesError, match="rows are all agent 'agent', task"):
                 outcomes_from_table(LAZY[library](frame))
 
 

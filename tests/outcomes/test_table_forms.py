@@ -310,6 +310,7 @@ ODD: dict[str, tuple[dict[str, pa.Array], str]] = {  # columns, and what is said
     "an error everywhere": ({"error": pa.array(["boom"] * 3)}, "every row has an error in column 'error' ('boom')"),
     "no error at all": ({"error": pa.array([None, "", "No"])}, ""),
     "an infinite score": ({"correct": pa.array([1.0, 0.0, float("inf")])}, "Leave infinite scores blank"),
+    "numbers next to errors": ({"correct": pa.array([1, 1, 2]), "error": pa.array(["x", None, None])}, "got 2 ("),
     "metrics": ({"metric": pa.array(["f1", None, "em"])}, "differ in 'metric' ('em', 'f1', blank)"),
     "crashes": ({"status": pa.array(["timeout", "ok", "error"])}, "its values ('error', 'timeout') mark them"),
 }
