@@ -177,16 +177,15 @@ class _Tokenizer:
         pattern = _ASCII_LEXEME if text.isascii() else _LEXEME
         found = pattern.findall(text.rstrip())
         self.size = len(found)
-        self.gaps = [*[gap for gap, _ in found], ""]  # before each lexeme; one more is empty
-        self.lexemes = [*[lexeme for _, lexeme in found], ""]
+        self.gaps: list[str] = [*[gap for gap, _ in found], ""]  # before each lexeme; one more is empty
+        self.lexemes: list[str] = [*[lexeme for _, lexeme in found], ""]
         self.at = 0
 
     def read(self) -> list[Token]:
         out: list[Token] = []
-        lexemes, opens, before = self.lexemes, True, ""
+        lexemes, opens = self.lexemes, True
         while self.at < self.size:
-            lexeme, after = lexemes[self.at], lexemes[self.at + 1]
-            before = lexemes[self.at - 1] if self.at else ""
+            before, lexeme, after = lexemes[self.at - 1], lexemes[self.at], lexemes[self.at + 1]
             self.at += 1
             plain = _plain_word(lexeme)
             if plain and after not in _NAME_SIGNS:
@@ -196,14 +195,16 @@ class _Tokenizer:
             if lexeme in _CLAUSE_ENDS:
                 opens = True
                 continue
-            read: Sequence[Token] | None = ()
+            read: Sequence[Token] = ()
             if plain is None and lexeme >= _FIRST_SPACELESS and _SPACELESS_SIGN.match(lexeme):
                 read = (Token("character", lexeme),)
             elif lexeme[0].isalnum() or _CHUNK.match(lexeme):
                 alone = before not in _BEFORE_NUMBERS and after not in _AFTER_NUMBERS and not after[:1].isdigit()
-                read = _alone(lexeme) if alone and len(lexeme) <= _LONGEST_CHUNK else None
-                if read is None:
-                    read = () if self._belongs_to_next(lexeme) else self._chunk(lexeme)
+                known = _alone(lexeme) if alone and len(lexeme) <= _LONGEST_CHUNK else None
+                if known is not None:
+                    read = known
+                elif not self._belongs_to_next(lexeme):
+                    read = self._chunk(lexeme)
             elif self._is_symbol(self.at - 1):
                 read = (Token("symbol", lexeme),)
             if read and opens:
