@@ -177,16 +177,15 @@ class _Tokenizer:
         pattern = _ASCII_LEXEME if text.isascii() else _LEXEME
         found = pattern.findall(text.rstrip())
         self.size = len(found)
-        self.gaps = [*[gap for gap, _ in found], ""]  # before each lexeme; one more is empty
-        self.lexemes = [*[lexeme for _, lexeme in found], ""]
+        self.gaps: list[str] = [*[gap for gap, _ in found], ""]  # before each lexeme; one more is empty
+        self.lexemes: list[str] = [*[lexeme for _, lexeme in found], ""]
         self.at = 0
 
     def read(self) -> list[Token]:
         out: list[Token] = []
-        lexemes, opens, before = self.lexemes, True, ""
+        lexemes, opens = self.lexemes, True
         while self.at < self.size:
-            lexeme, after = lexemes[self.at], lexemes[self.at + 1]
-            before = lexemes[self.at - 1] if self.at else ""
+            before, lexeme, after = lexemes[self.at - 1], lexemes[self.at], lexemes[self.at + 1]
             self.at += 1
             plain = _plain_word(lexeme)
             if plain and after not in _NAME_SIGNS:
