@@ -19,7 +19,6 @@ from agentic_bayes.formatting import format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.opening import _no_leader
 from agentic_bayes.reports.html.page import write_report
-from agentic_bayes.reports.html.sections import comparison_table
 from agentic_bayes.reports.html.verdict import without_option
 
 CELLS = {"v1": [(1, 4, 1), (3, 4), (2, 4), (0, 4)] * 3, "v2": [(4, 4), (3, 4), (3, 4), (1, 4)] * 3}
@@ -57,17 +56,19 @@ class TestJudgeLabels:
                 right, wrong = format_percent(rates.sensitivity[agent]), format_percent(1 - rates.specificity[agent])
                 assert f"{right} of the right attempts of {agent} and {wrong} of the wrong ones" in text
                 assert f"{format_percent(mean)} for {agent}" in text
-            assert "of its trials (as judged)." in text  # counts of verdicts, next to rates that are not
+            assert (
+                "the shares of all trials as judged would be" in text
+            )  # counts of verdicts, next to rates that are not
             assert "It takes verdicts as they are" in text  # the plan that the page proposes
 
     def test_tables_tell_what_is_corrected(self, corrected, tmp_path):
         """The estimates as judged have a column, the error rates an agent, and the test is one of verdicts."""
         page, _ = both(corrected, tmp_path)
-        assert page.table("On a new task")[0][-3:] == ["as judged", "unbiased", "doubts"]
+        assert page.table("On a new task")[0][-3:] == ["as judged", "counted", "doubts"]
         assert [row[:2] for row in page.table("The judge's error rates")[1:]] == [
             [agent, rate] for agent in ("v1", "v2") for rate in ("sensitivity", "specificity")
         ]
-        assert page.table("The difference")[0][-1] == "frequentist test of verdicts as judged, for comparison"
+        assert page.table("The difference")[0][-1] == "classical test of verdicts as judged, for comparison"
 
     def test_a_test_of_uncorrected_verdicts_contradicts_nothing(self, corrected):
         """It answers another question, so that no line calls the corrected verdict borderline."""
@@ -76,9 +77,11 @@ class TestJudgeLabels:
         from agentic_bayes.decisions.compare import compare
 
         one = compare(corrected, "v2", baseline="v1")
-        one = replace(one, lower=-0.1, upper=0.4, frequentist=replace(one.frequentist, p_value=0.001))
-        assert len(comparison_table([one], corrected=True).notes) == 1
-        assert len(comparison_table([one]).notes) == 2
+        assert one.frequentist.as_judged
+        told = replace(one, lower=-0.1, upper=0.4, frequentist=replace(one.frequentist, p_value=0.001))
+        assert told.verdict == "undecided"
+        assert told.disagreement == ""
+        assert replace(told, frequentist=replace(told.frequentist, as_judged=False)).disagreement
 
     def test_what_was_not_checked_is_not_called_fine(self, corrected, tmp_path):
         """True successes are not known, so the spread of passes is not checked; nor is it with too few tasks."""
