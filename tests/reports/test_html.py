@@ -275,11 +275,20 @@ class TestVerdict:
                 "The other 2 agents are clearly behind (",
             ),
             (
-                [well, well, badly],
+                [well, [(8, 9)] * 8, badly],
                 "a leads 3 agents per attempt; b is not ruled out",
-                "Chance of being better than a: b 50 %. The other agent is clearly behind (below 2.5 %).",
+                "The other agent is clearly behind (below 2.5 %).",
             ),
-            ([well] * 4 + [badly], "a leads 5 agents per attempt; three others are not ruled out", "c 50 %, d 50 %."),
+            (
+                [well, well, badly],
+                "No clear leader among 3 agents per attempt; a or b may be best",
+                "b 50 %. The other",
+            ),
+            (
+                [well] * 4 + [badly],
+                "No clear leader among 5 agents per attempt; a or three others may be best",
+                "c 50 %, d 50 %.",
+            ),
             ([well] * 3, "No clear leader among 3 agents per attempt", "better than a: b 50 %, c 50 %. Leading does"),
         ):
             est = estimate(counts(dict(zip("abcde", cells, strict=False))), Conjugate(pool_tasks=True), k=1)
@@ -379,7 +388,7 @@ class TestVerdict:
         changed = "if those of v2 had all failed and those of v1 had all passed, it would be “undecided”"
         words = written(est, tmp_path).words
         assert f"The verdict depends on them: {changed}." in words
-        assert "First find out why 40 trials could not be scored: they could change the verdict." in words
+        assert "First run or judge the 40 trials again that could not be scored: they could change" in words
         few = estimate(counts({"v2": [(3, 4), (2, 3, 1), *[(3, 4)] * 13]}), POOLED, k=1)
         assert gate(as_if(few, failed="v2"), "v2", at_least=0.5).verdict == "pass"
         stands = "The verdict stands: in the worst case for it, it is still “passed”."

@@ -92,7 +92,7 @@ class TestJudgeLabels:
         assert not any("as the model expects" in one.words for one in (page, few))
 
 
-@pytest.mark.parametrize(("chance", "no_leader"), [(0.54, True), (0.5, False)])
+@pytest.mark.parametrize(("chance", "no_leader"), [(0.54, True), (0.5, True), (0.3, False)])
 def test_an_agent_that_another_probably_beats_does_not_lead(chance, no_leader):
     """The first by its mean rank may have the smaller chance in a direct comparison with one of a wide interval."""
     assert _no_leader(SimpleNamespace(rivals={"b": chance}, rows=[{}] * 4)) is no_leader

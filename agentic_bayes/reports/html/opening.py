@@ -29,6 +29,7 @@ from agentic_bayes.reports.html.question import ReportQuestion, second_metric
 from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.tables import ESTIMANDS, RowKey
 
+TOSS_UP = 0.4  # chance of being better from which another agent is as good as tied
 MOST_NAMED = 2  # agents that a headline names as possibly better
 MOST_RIVALS = 5  # that the line below it names
 MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
@@ -149,17 +150,19 @@ def _leader(asked: ReportQuestion, ranking: Ranking) -> tuple[str, str]:
         further = asked.comparisons[1:2]
         more = f"; not yet shown {attempts_words(Metric(further[0].metric))}" if _open(further) else ""
         return f"{best} is the best of {agents} {words}{more}", "good"
+    near = [short_name(name, *names) for name in rivals]
+    if len(near) > MOST_NAMED:
+        near = [f"{_count(len(near))} others"]
     if _no_leader(ranking):
-        return f"No clear leader among {agents} {words}", "open"
-    others = " and ".join(short_name(name, *names) for name in rivals)
-    if len(rivals) > MOST_NAMED:
-        others = f"{_count(len(rivals))} others"
-    return f"{best} leads {agents} {words}; {others} {'is' if len(rivals) == 1 else 'are'} not ruled out", "open"
+        which = "" if len(rivals) == len(names) - 1 else f"; {', '.join([best, *near][:-1])} or {near[-1]} may be best"
+        return f"No clear leader among {agents} {words}{which}", "open"
+    are = "is" if len(rivals) == 1 else "are"
+    return f"{best} leads {agents} {words}; {' and '.join(near)} {are} not ruled out", "open"
 
 
 def _no_leader(ranking: Ranking) -> bool:
-    """Whether all agents may be better than the first, or one probably is, though its mean rank is lower."""
-    return len(ranking.rivals) == len(ranking.rows) - 1 or max(ranking.rivals.values(), default=0) > 0.5
+    """Whether all agents may be better than the first, or one is as likely as not, though its mean rank is lower."""
+    return len(ranking.rivals) == len(ranking.rows) - 1 or max(ranking.rivals.values(), default=0) > TOSS_UP
 
 
 def _open(comparisons: Sequence[Comparison]) -> bool:

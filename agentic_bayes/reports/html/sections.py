@@ -271,7 +271,7 @@ def worst_table(est: Estimate) -> Table | None:
         failed, never = (int((tried & mask).sum()) for mask in (passed[:, i] < scored[:, i], passed[:, i] == 0))
         whole = f"{passed[:, i].sum():,} of {scored[:, i].sum():,}"
         rows.append([est.counts.tasks[i], f"{failed:,} of {tried.sum():,}", f"{never:,} of {tried.sum():,}", whole])
-    header = ["task", "agents that failed it", "agents that never passed it", "trials passed"]
+    header = ["task", "agents that ever failed it", "agents that never passed it", "trials passed"]
     return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes, noun="task") if rows else None
 
 

@@ -29,6 +29,7 @@ _NUMBER = re.compile(r"[–<>=+-]?[\d.,]+( of [\d.,]+)?( \[[^\]]*\])?|\[[^\]]*\]
 _LETTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _WORD = rf"[^\s(,;]*[{_LETTERS}][^\s,;]*"
 _RIGHT_TO_LEFT = re.compile(rf"{_WORD}(?:\s+{_WORD})*(?<![.,;:)])")
+_BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -51,7 +52,7 @@ def said(value: object, longest: int = LONGEST_NAME) -> Markup:
     """A sentence of ours as HTML: as `shown`, but from left to right, whatever names from right to left are in it."""
     from markupsafe import Markup
 
-    text = cut(str(value), longest)
+    text = cut(_BEFORE_PERCENT.sub("\N{NO-BREAK SPACE}", str(value)), longest)
     if not _RIGHT_TO_LEFT.search(text):
         return shown(text, longest)
     parts, end = [], 0

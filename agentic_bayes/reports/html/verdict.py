@@ -183,7 +183,9 @@ def _what_is_missing(est: Estimate, asked: ReportQuestion, changed: Sequence[str
     if changed is not None:
         verdict = (asked.gate or asked.comparisons[0]).verdict
         still = f"The verdict stands: in the worst case for it, it is still “{GATE_WORDS.get(verdict, verdict)}”."
-        stands = f"The verdict depends on them: {'; '.join(changed)}." if changed else still
+        close = ", since it is close" if unscored < MANY_UNSCORED * (scored + unscored) else ""
+        depends = f"The verdict depends on them{close}"
+        stands = f"{depends}: {'; '.join(changed)}." if changed else still
     return Answer("What is missing?", tuple(filter(None, (line, could if ends else "", stands))))
 
 
@@ -304,7 +306,7 @@ def _the_judge(est: Estimate) -> list[Answer]:
         f"{cut_text(str(judge), MOST_OF_JUDGE)} gave the verdicts. No human labels were given, so nobody knows how "
         "often it is wrong, and the numbers take its verdicts as right.",
         "To find out, label 50 to 100 trials by hand and give the file as --judge-labels. The page “Judges” of the "
-        "documentation (docs/judges.md) shows how to draw them.",
+        "documentation (docs/judges.md) shows how to choose them.",
     ]
     return [Answer("How far can you trust the judge?", tuple(lines))]
 
@@ -458,7 +460,7 @@ def _what_next(
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
     if could_change or unscored > MANY_UNSCORED * (unscored + trials):
         count = plural(unscored, "trial")
-        lines.append(f"First find out why {count} could not be scored: they could change the verdict.")
+        lines.append(f"First run or judge the {count} again that could not be scored: they could change the verdict.")
     line, command, options = _advice(est, asked, rows)
     if command == "gate" and (lacking := without_option(est)):
         line += f" The command has no option for {' and '.join(lacking)}: for these numbers, call gate() in Python."
@@ -531,13 +533,14 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
         return f"{read}This command says how many new tasks halve the interval.", "plan", f"--width {half:g}"
     one = asked.comparisons[0]
     lost = ", ".join(short_name(task.task, *est.counts.tasks) for task in one.lost[:MOST_NAMED])
+    who = short_name(one.agent, *est.agents)
     match one.verdict:
         case "better":
-            which = f"it lost ({lost}), and those that" if lost else "that"
+            which = f"that {who} lost ({lost}), and those that" if lost else "that"
             check = "then check it against the success rate that you need for a release (0.8 stands for it below)"
             return f"Read the tasks {which} failed most; {check}.", "gate", "--at-least 0.8"
         case "worse":
-            return f"Find out what went wrong on the tasks that it lost{lost and f' ({lost})'}.", "", ""
+            return f"Find out what went wrong on the tasks that {who} lost{lost and f' ({lost})'}.", "", ""
         case "equivalent":
             return "Reliability does not tell them apart: decide by cost or speed.", "", ""
         case _:
