@@ -953,7 +953,7 @@ class TestHostileText:
         """A sentence runs from left to right; such names are isolated in it, without the punctuation around them."""
         made = str(said("נציג-1 leads, but (وكيل الدعم), شات may be better: שרת 25 %."))
         leader, *others = (f"<bdi>{name}</bdi>" for name in ("נציג-1", "وكيل الدعم", "شات", "שרת"))
-        text = f"{leader} leads, but ({others[0]}), {others[1]} may be better: {others[2]} 25 %."
+        text = f"{leader} leads, but ({others[0]}), {others[1]} may be better: {others[2]} 25\N{NO-BREAK SPACE}%."
         assert made == f'<bdi dir="ltr" class="text">{text}</bdi>'
         assert said("plain <b>") == shown("plain <b>")
 
