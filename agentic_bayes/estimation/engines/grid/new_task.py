@@ -69,13 +69,13 @@ class FineGrid:
     def new_tasks(self, metrics: Iterable[Metric]) -> dict[Metric, NewTask]:
         """The distribution of each of these metrics; pass@1 is pass^1."""
         same = {metric: Metric("pass^1") if metric.k == 1 else metric for metric in metrics}
-        tails, found = self._tails(set(same.values())), dict[Metric, NewTask]()
+        tails, found = self.tails(set(same.values())), dict[Metric, NewTask]()
         while some := dict(islice(tails, TOGETHER)):
             together = NewTasks(self, some)
             found |= {metric: NewTask(together, place, metric) for place, metric in enumerate(some)}
         return {metric: found[computed] for metric, computed in same.items()}
 
-    def _tails(self, metrics: Iterable[Metric]) -> Iterator[tuple[Metric, Array]]:
+    def tails(self, metrics: Iterable[Metric]) -> Iterator[tuple[Metric, Array]]:
         """Each metric, and E t at every node for its t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t)."""
         for power, own in by_family(metrics):
             share = np.exp(-np.logaddexp(0, -self.axis.theta if power else self.axis.theta))
@@ -91,21 +91,40 @@ class NewTasks:
     """
 
     def __init__(self, fine: FineGrid, tails: Mapping[Metric, Array]) -> None:
-        self.fine, (rows, size) = fine, fine.cumulative.shape
-        # shape (metrics, ρ nodes, nodes), increasing along the nodes, and continued by the polynomial through the last
-        # five, whose slopes there are those of the central differences
-        self._continued = np.empty((len(tails), rows, size + 2 * BEYOND))
-        self._logits = self._continued[:, :, BEYOND:-BEYOND]
+        self.fine, self.metrics = fine, tuple(tails)
         self.moments = []  # of each metric E t and E t²
-        for own, (metric, tail) in zip(self._logits, tails.items(), strict=True):
-            own[...] = logit(tail) if metric.power else -logit(tail)
+        for tail in tails.values():
             known = tail[:, ::SPACED]
             weighed = fine.weights * known
             self.moments.append((float(weighed.sum()), float(np.vdot(weighed, known))))
-        self._continued[:, :, :BEYOND] = self._logits[:, :, :5] @ CONTINUED
-        self._continued[:, :, : -BEYOND - 1 : -1] = self._logits[:, :, :-6:-1] @ CONTINUED
+        self._continued = self._table_of(tails)
         self._whole = dict[int, QuantileTable]()
         self._asked: tuple[bytes, Array] = b"", np.empty((0, 0))
+
+    def _table_of(self, tails: Mapping[Metric, Array]) -> Array:
+        """Logits of the metrics, shape (metrics, ρ nodes, nodes), increasing along the nodes.
+
+        Continued on both sides by the polynomial through the last five, whose slopes are those of central differences.
+        """
+        rows, size = self.fine.cumulative.shape
+        table = np.empty((len(tails), rows, size + 2 * BEYOND))
+        logits = table[:, :, BEYOND:-BEYOND]
+        for own, (metric, tail) in zip(logits, tails.items(), strict=True):
+            logit(tail, out=own)
+            if not metric.power:
+                np.negative(own, out=own)
+        table[:, :, :BEYOND] = logits[:, :, :5] @ CONTINUED
+        table[:, :, : -BEYOND - 1 : -1] = logits[:, :, :-6:-1] @ CONTINUED
+        return table
+
+    @cached_property
+    def _continued(self) -> Array:
+        """That table; made again where it was let go."""
+        return self._table_of(dict(self.fine.tails(self.metrics)))
+
+    @property
+    def _logits(self) -> Array:
+        return self._continued[:, :, BEYOND:-BEYOND]
 
     def below_by_rho(self, at: Array, metrics: slice) -> tuple[Array, Array]:
         """P(logit metric ≤ at and this ρ) and its density, by cubic interpolation, shape (metrics, ρ nodes, points).
@@ -149,9 +168,9 @@ class NewTasks:
         from scipy.special import ndtr
 
         weight = np.maximum(self.fine.density[:, ::REFINE].ravel(), 0)
-        places = np.empty((len(self._logits), QUANTILES.size))
+        places = np.empty((len(self.metrics), QUANTILES.size))
         for place, logits in zip(places, self._logits[:, :, ::REFINE].reshape(len(places), -1), strict=True):
-            order = np.argsort(logits, kind="stable")
+            order = np.argsort(logits)
             rough = np.cumsum(weight[order])
             place[:] = np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order])
         return places, np.cumsum(np.diff(places, axis=1, prepend=-np.inf) > 0, axis=1)
@@ -171,7 +190,10 @@ class NewTasks:
         """
         key = wanted.tobytes()
         if self._asked[0] != key:
+            is_first = not self._asked[0]
             self._asked = key, self._near(wanted)
+            if is_first and not np.isnan(self._asked[1]).any():
+                del self._continued  # most are asked once; with many agents their tables are large
         values: Array = self._asked[1][metric]
         if not np.isnan(values).any():
             return values
@@ -188,7 +210,7 @@ class NewTasks:
 
     def _near(self, wanted: Array) -> Array:
         """The same from the part of the table around them, shape (metrics, quantiles); NaN where it does not do."""
-        found = np.full((len(self._logits), wanted.size), np.nan)
+        found = np.full((len(self.metrics), wanted.size), np.nan)
         near = np.unique(np.searchsorted(QUANTILES, wanted)[:, None] + np.arange(-AROUND, AROUND))
         if 2 * near.size > QUANTILES.size or near[0] < 0 or near[-1] >= QUANTILES.size:
             return found
@@ -259,9 +281,11 @@ def by_family(metrics: Iterable[Metric]) -> Iterator[tuple[bool, dict[int, Metri
         yield power, {metric.k: metric for metric in wanted if metric.power == power}
 
 
-def logit(p: Array) -> Array:
+def logit(p: Array, out: Array | None = None) -> Array:
     """Log p/(1 - p), finite at 0 and 1."""
-    return np.asarray(np.log(np.maximum(p, TINY)) - np.log(np.maximum(1 - p, 1e-17)))
+    rest = np.log(np.maximum(1 - p, 1e-17))
+    found: Array = np.subtract(np.log(np.maximum(p, TINY, out=out), out=out), rest, out=out)
+    return found
 
 
 def _at_midpoints(log_mass: Array, top: float) -> Array:
