@@ -49,7 +49,7 @@ class FineGrid:
         """Of one agent's grid, where it has mass."""
         matters = grid.weights.sum(axis=0) > 1e-12
         weights, coarse = grid.weights[:, matters], grid.axis
-        held = np.flatnonzero(weights.sum(axis=1) > 1e-16)
+        held = np.flatnonzero(weights.sum(axis=1) > 1e-14)
         first, last = max(held[0] - 1, 0), min(held[-1] + 1, coarse.size - 1)
         kept, size = slice(first, last + 1), 2 * (last - first) + 1
         axis = Axis(
