@@ -197,10 +197,10 @@ def _changed_if_missing(est: Estimate, asked: ReportQuestion) -> list[str] | Non
     is_slow |= est.settings.engine == "auto" and isinstance(est.diagnostics, Diagnostics)  # NUTS had to take over
     if elsewhere or one is None or is_slow or "not_converged" in one.flags:
         return None
-    own, others = [one.agent], list[str]()
-    if isinstance(one, Comparison) and isinstance(one.baseline, str):
-        others = [one.baseline]
-    if not any(est.counts.unscored[est.agent_index(name)].any() for name in (*own, *others)):
+    sides = [one.agent], [one.baseline] if isinstance(one, Comparison) and isinstance(one.baseline, str) else []
+    lacks = est.counts.unscored.any(axis=1)
+    own, others = ([name for name in names if lacks[est.agent_index(name)]] for names in sides)
+    if not (own or others):
         return None
     cases = [(own, others)] * (one.verdict not in ("worse", "fail"))
     cases += [(others, own)] * (one.verdict not in ("better", "pass"))
@@ -283,18 +283,25 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> An
         *chosen,
     ]
     if weighted and est.posterior.grouping is not None:
-        found = [(one, weighted[one, asked.estimand, asked.metric, "posterior"]) for one in _about(est, asked)]
-        rates = [
-            f"{format_percent(row['mean'])} ({format_percent_range(row['lower'], row['upper'])}) for "
-            f"{short_name(agent, *est.agents)}"
-            for agent, row in found
-        ]
-        shares = est.posterior.grouping.words.removeprefix("weights ")
-        lines.append(
-            f"Rates and verdict count every task alike. With your weights ({shares}), {rate_words(asked.metric)} is "
-            f"{', '.join(rates)}."
-        )
+        lines.append(_weighted_words(est, asked, weighted, est.posterior.grouping.words.removeprefix("weights ")))
     return Answer("What was tested?", tuple(lines))
+
+
+def _weighted_words(est: Estimate, asked: ReportQuestion, weighted: Rows, shares: str) -> str:
+    """The rates with the weights that were given, where the method has any of the kind that the verdict is about."""
+    rates = []
+    for agent in _about(est, asked):
+        row = weighted.get((agent, asked.estimand, asked.metric, main_estimator(est)))
+        if row is None:
+            continue
+        who, rate = short_name(agent, *est.agents), format_percent(row["mean"])
+        undefined = f"not defined for {who} ({row['note']})"
+        interval = format_percent_range(row["lower"], row["upper"])
+        rates.append(undefined if math.isnan(row["mean"]) else f"{rate} ({interval}) for {who}")
+    alike = "Rates and verdict count every task alike."
+    if not rates:
+        return f"{alike} The table of estimates has the rates on these tasks with your weights ({shares})."
+    return f"{alike} With your weights ({shares}), {rate_words(asked.metric)} is {', '.join(rates)}."
 
 
 def _the_judge(est: Estimate) -> list[Answer]:
@@ -426,7 +433,8 @@ def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: S
     if tasks < FEWEST_DOUBLED or (doubtful and not changes):
         return []
     if changes:
-        changed = f"If the differences stayed as they are, their intervals would be: {'; '.join(changes)}."
+        one = "difference stayed as it is, its interval", "differences stayed as they are, their intervals"
+        changed = f"If the {one[len(changes) > 1]} would be: {'; '.join(changes)}."
     else:
         lower, upper = _narrower(row["mean"], row["lower"], row["upper"])
         agent = short_name(asked.agent, *est.agents)
@@ -459,13 +467,13 @@ def _what_next(
     lines = []
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
     if could_change or unscored > MANY_UNSCORED * (unscored + trials):
-        count = plural(unscored, "trial")
-        lines.append(f"First run or judge the {count} again that could not be scored: they could change the verdict.")
+        those, they = ("the trial", "it") if unscored == 1 else (f"the {unscored:,} trials", "they")
+        lines.append(f"First run or judge {those} again that could not be scored: {they} could change the verdict.")
     line, command, options = _advice(est, asked, rows)
     if command == "gate" and (lacking := without_option(est)):
         line += f" The command has no option for {' and '.join(lacking)}: for these numbers, call gate() in Python."
     if command == "plan" and est.settings.corrects_judge:
-        line += " It takes verdicts as they are, so it takes more tasks than it says."
+        line += " It takes the judge's verdicts as right, so you will need more tasks than it says."
     if command == "plan":
         command = _plan_command(est, asked, asked.metric, options, source)
     elif command:
