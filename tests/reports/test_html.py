@@ -393,6 +393,11 @@ class TestVerdict:
         assert gate(as_if(few, failed="v2"), "v2", at_least=0.5).verdict == "pass"
         stands = "The verdict stands: in the worst case for it, it is still “passed”."
         assert stands in written(few, tmp_path, at_least=0.5).words
+        clear = estimate(counts({"v1": [(0, 5, 1)] * 12, "v2": [(5, 5, 1)] * 12}), POOLED, k=1)
+        words = written(clear, tmp_path).words
+        assert ("it is still “better”" in words, "could change the" in words) == (True, False)
+        alone = written(estimate(counts({"v1": [(1, 2), (0, 1, 1)]}), POOLED, k=1), tmp_path).words
+        assert "judge the trial again that could not be scored: it could change the rate." in alone
 
     def test_a_page_without_a_title_says_what_it_is_about(self, quick, crowded, tmp_path):
         """Who is compared with whom, how many agents, or of whom the rate is."""

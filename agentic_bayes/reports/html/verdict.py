@@ -53,7 +53,7 @@ MOST_SAID = 2  # comparisons that an answer goes through
 TWICE, ROOT = "What would twice the tasks change?", math.sqrt(0.5)
 FEWEST_DOUBLED = 5  # tasks from which widths of intervals fall with the root of their number, within a tenth
 MOST_REFITTED = 20_000  # cells of agents × tasks up to which the model is fitted again to see what could be missing
-MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
+MANY_UNSCORED = 0.05  # share of unscored trials above which they matter, where nobody knows what they could change
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def answers(
     answered += [_what_is_missing(est, asked, changed)]
     if asked.lead is None:
         answered += [
-            _what_next(est, asked, rows, source, could_change=bool(changed)),
+            _what_next(est, asked, rows, source, changed),
             *_twice_the_tasks(est, asked, rows, source),
         ]
     answered += [_what_was_tested(est, asked, weighted), *_the_judge(est)]
@@ -460,15 +460,16 @@ def _narrower(mean: float, lower: float, upper: float) -> tuple[float, float]:
 
 
 def _what_next(
-    est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str], *, could_change: bool
+    est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str], changed: Sequence[str] | None
 ) -> Answer:
     if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
         return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
     lines = []
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
-    if could_change or unscored > MANY_UNSCORED * (unscored + trials):
+    if changed or (changed is None and unscored > MANY_UNSCORED * (unscored + trials)):
         those, they = ("the trial", "it") if unscored == 1 else (f"the {unscored:,} trials", "they")
-        lines.append(f"First run or judge {those} again that could not be scored: {they} could change the verdict.")
+        what = "verdict" if asked.gate or asked.comparisons else "rates" if len(est.agents) > 1 else "rate"
+        lines.append(f"First run or judge {those} again that could not be scored: {they} could change the {what}.")
     line, command, options = _advice(est, asked, rows)
     if command == "gate" and (lacking := without_option(est)):
         line += f" The command has no option for {' and '.join(lacking)}: for these numbers, call gate() in Python."
