@@ -198,8 +198,8 @@ def _changed_if_missing(est: Estimate, asked: ReportQuestion) -> list[str] | Non
     if elsewhere or one is None or is_slow or "not_converged" in one.flags:
         return None
     sides = [one.agent], [one.baseline] if isinstance(one, Comparison) and isinstance(one.baseline, str) else []
-    lacks = est.counts.unscored.any(axis=1)
-    own, others = ([name for name in names if lacks[est.agent_index(name)]] for names in sides)
+    lacking = {name for name, unscored in zip(est.agents, est.counts.unscored, strict=True) if unscored.any()}
+    own, others = ([name for name in names if name in lacking] for names in sides)
     if not (own or others):
         return None
     cases = [(own, others)] * (one.verdict not in ("worse", "fail"))
@@ -433,8 +433,9 @@ def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: S
     if tasks < FEWEST_DOUBLED or (doubtful and not changes):
         return []
     if changes:
-        one = "difference stayed as it is, its interval", "differences stayed as they are, their intervals"
-        changed = f"If the {one[len(changes) > 1]} would be: {'; '.join(changes)}."
+        alike = "difference stayed as it is, its interval"
+        alike = alike if len(changes) == 1 else "differences stayed as they are, their intervals"
+        changed = f"If the {alike} would be: {'; '.join(changes)}."
     else:
         lower, upper = _narrower(row["mean"], row["lower"], row["upper"])
         agent = short_name(asked.agent, *est.agents)
