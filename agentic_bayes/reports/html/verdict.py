@@ -517,7 +517,7 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
     more = "Add new tasks rather than more trials of the same ones; this command says how many"
     if asked.estimand == "tasks" and _is_open(asked):
         return (
-            "Run more trials of each task: the numbers are about these tasks, so new ones would not settle it.",
+            "Run more trials of each task: the numbers are about these tasks, so new tasks would not help.",
             "",
             "",
         )
