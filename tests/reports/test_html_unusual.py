@@ -131,6 +131,7 @@ def test_a_weighted_rate_that_does_not_exist_is_not_shown_as_one(method, said, t
     [
         ({"indicator": "answer", "source": "evidence"}, "wrong tool calls do not fail it"),
         ({"indicator": "joint", "source": "evidence"}, "only if its tool calls are right"),
+        ({"indicator": "tools", "source": "evidence"}, "by its tool calls alone"),
         ({"indicator": "tone", "threshold": 0.5, "source": "evidence"}, "by one thing alone: tone ≥ 0.5"),
         ({"indicator": "correct"}, "these scores do not decide it"),
     ],

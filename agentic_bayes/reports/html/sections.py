@@ -298,6 +298,8 @@ def tools_words(est: Estimate) -> str:
             return "A trial passes or fails by its answers alone: wrong tool calls do not fail it."
         case "joint":
             return "A trial passes only if its tool calls are right, too."
+        case "tools":
+            return "A trial passes or fails by its tool calls alone, whatever the answers were."
     return f"A trial passes or fails by one thing alone: {indicator_words(attrs)}."
 
 
