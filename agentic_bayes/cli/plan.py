@@ -73,7 +73,7 @@ def plan(
     else:
         est = read_estimate(file, settings=settings, agents=[agent], choose="--agent", **read.reading())
         if est.settings.judge is not None:
-            complain("note: the plan takes the judge's verdicts as they are, so it takes more tasks than it says")
+            complain("note: the plan takes the judge's verdicts as right, so you will need more tasks than it says")
             est = est.uncorrected
     with ProgressBar("simulating") as progress:
         best = make_plan(

@@ -68,7 +68,7 @@ class ProgressBar:
         file = self._file or sys.stderr
         if self._file is None and in_notebook():
             self._line = _Notebook(self._what)
-        elif file.isatty():
+        elif file is not None and file.isatty():  # a program without a console has no stderr
             self._line = _Terminal(self._what, file)
         return self
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COUNTED = "rows counted in the engine"  # a column that no table has
 NO_RESULT = -1.0  # stands for every number that is neither a verdict nor a score
+TOGETHER = 16  # expressions joined at a time
 LOOKED_AT = 100_000  # rows with such numbers that a message is made from
 BITS = 52  # trials in a block: floats hold their sums exactly
 
@@ -119,10 +120,16 @@ def _label(table: EngineTable, name: str, values: Sequence[Any]) -> Any:
         return cells
     cells = cells.cast(nw.String).str.strip_chars()
     shared = Counter(labels.values())
-    for value, label in labels.items():
-        if shared[label] > 1 and (bare := value.strip(string.whitespace)) != label:
-            cells = nw.when(cells == bare).then(nw.lit(label)).otherwise(cells)
-    return cells
+    spelled = {value.strip(string.whitespace): label for value, label in labels.items() if shared[label] > 1}
+    spelled = {bare: label for bare, label in spelled.items() if bare != label}
+    if not spelled:
+        return cells
+    # one of these holds text, the others nothing: conditions within each other would soon be too deep for an engine
+    ways = [nw.when(cells == bare).then(nw.lit(label)) for bare, label in spelled.items()]
+    ways.append(nw.when(~cells.is_in([*spelled])).then(cells))
+    while len(ways) > 1:
+        ways = [nw.concat_str(*ways[i : i + TOGETHER], ignore_nulls=True) for i in range(0, len(ways), TOGETHER)]
+    return ways[0]
 
 
 def _numbered_apart(table: EngineTable, labels: Mapping[str, Any], trial: str) -> bool:

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import category
 
 import numpy as np
@@ -19,9 +19,6 @@ from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.engine import COUNTED
 from agentic_bayes.outcomes.rows import DENSE, CodedColumn
 from agentic_bayes.outcomes.verdicts import CRASHES
-
-if TYPE_CHECKING:
-    pass
 
 SUM = re.compile(
     r"(grand |sub|sub-|macro |micro |weighted )?"

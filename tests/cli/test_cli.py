@@ -1050,7 +1050,7 @@ def test_labels_correct_for_the_judges_errors(run, singles):
     run("estimate", singles, "--k", "1", *labels, "-o", "saved")
     planned = run("plan", "saved", "--agent", "good", "--budget", "4", "--trials", "1", "--to", "json")
     assert strict(planned.out)["designs"]
-    assert "the plan takes the judge's verdicts as they are" in planned.err
+    assert "the plan takes the judge's verdicts as right" in planned.err
     (singles.parent / "labels.csv").write_text("judge,human\n2,1\n")
     assert_refused(run("estimate", singles, *labels), "judge must be 0 or 1, got '2' in row 0")
     assert_refused(run("estimate", singles, "--judge-labels", "none.csv"), "none.csv: no such file")

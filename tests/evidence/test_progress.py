@@ -79,6 +79,9 @@ def test_a_long_run_shows_its_progress_unless_that_is_not_wanted(monkeypatch):
         assess([conversation(turn(), task_id="t")], judge=ReferenceJudge(), progress=progress)
         drawn[name] = "1 of 1" in terminal.getvalue()
     assert drawn == {"long": True, "short": False, "unwanted": False}
+    monkeypatch.setattr(sys, "stderr", None)  # as in a program without a console
+    monkeypatch.setattr("agentic_bayes.evidence.progress.LATE", -1)
+    assert len(assess([conversation(turn(), task_id="t")], judge=ReferenceJudge())) == 1
 
 
 class Notebook:

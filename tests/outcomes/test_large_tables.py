@@ -1,5 +1,7 @@
 """Tables that are large: checked all at once, counted in their engine, and the same as row by row."""
 
+import unicodedata
+
 import dask.dataframe as dd
 import duckdb
 import numpy as np
@@ -122,6 +124,17 @@ def test_repeated_trials_are_found_in_the_engine(library):
         else:
             with pytest.raises(OutcomesError, match="rows are all agent 'agent', task"):
                 outcomes_from_table(LAZY[library](frame))
+
+
+@pytest.mark.parametrize("library", MOST)
+def test_a_hundred_labels_in_two_spellings_are_read_in_seconds(library):
+    """Tasks whose accents are one character in half of the rows and two in the others are the same tasks."""
+    names = [f"t\u00e2che {i}" for i in range(100)]
+    tasks = [*names, *(unicodedata.normalize("NFD", name) for name in names)]
+    frame = pd.DataFrame({"task": tasks, "trial": [0] * 100 + [1] * 100, "correct": 1})
+    ds = outcomes_from_table(LAZY[library](frame))
+    assert ds["task"].values.tolist() == names
+    assert (ds["trials"] == 2).all()
 
 
 @pytest.mark.parametrize("library", MOST)

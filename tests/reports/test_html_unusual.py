@@ -19,6 +19,7 @@ from agentic_bayes.formatting import format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.opening import _no_leader
 from agentic_bayes.reports.html.page import write_report
+from agentic_bayes.reports.html.sections import tools_words
 from agentic_bayes.reports.html.verdict import without_option
 
 CELLS = {"v1": [(1, 4, 1), (3, 4), (2, 4), (0, 4)] * 3, "v2": [(4, 4), (3, 4), (3, 4), (1, 4)] * 3}
@@ -59,7 +60,7 @@ class TestJudgeLabels:
             assert (
                 "the shares of all trials as judged would be" in text
             )  # counts of verdicts, next to rates that are not
-            assert "It takes verdicts as they are" in text  # the plan that the page proposes
+            assert "It takes the judge's verdicts as right" in text  # the plan that the page proposes
 
     def test_tables_tell_what_is_corrected(self, corrected, tmp_path):
         """The estimates as judged have a column, the error rates an agent, and the test is one of verdicts."""
@@ -108,6 +109,36 @@ def test_weights_that_were_given_have_their_rate_on_the_first_screen(tmp_path):
     for text in (page.words, markdown):
         assert f"With your weights (cancel 0.1, refund 0.9), success per attempt is {rate}" in text
     assert "<summary>v2, by domain, on a new task of this kind</summary>" in markdown
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("crossed", "The table of estimates has the rates on these tasks with your weights (cancel 0.1, refund 0.9)."),
+        ("frequentist", "not defined for v1 (nothing was scored in 'refund', which has a weight)."),
+    ],
+)
+def test_a_weighted_rate_that_does_not_exist_is_not_shown_as_one(method, said, tmp_path):
+    """The crossed model has none on new tasks, and no method has one of an agent without trials in a group."""
+    cells = CELLS | {"v1": [(0, 0, 4), (1, 4), (2, 4)] * 4}
+    outcomes = counts(cells).assign_coords(domain=("task", ["refund", "cancel", "cancel"] * 4))
+    est = estimate(outcomes, method, k=1, by="domain", weights={"refund": 0.9, "cancel": 0.1})
+    assert said in Page(write_report(est, tmp_path / "r.html").read_text("utf-8")).words
+
+
+@pytest.mark.parametrize(
+    ("attrs", "said"),
+    [
+        ({"indicator": "answer", "source": "evidence"}, "wrong tool calls do not fail it"),
+        ({"indicator": "joint", "source": "evidence"}, "only if its tool calls are right"),
+        ({"indicator": "tools", "source": "evidence"}, "by its tool calls alone"),
+        ({"indicator": "tone", "threshold": 0.5, "source": "evidence"}, "by one thing alone: tone ≥ 0.5"),
+        ({"indicator": "correct"}, "these scores do not decide it"),
+    ],
+)
+def test_whether_tools_decide_is_said_next_to_their_scores(attrs, said):
+    """By the rule that was counted by; a table gives verdicts, whatever the evidence that stands next to it says."""
+    assert said in tools_words(SimpleNamespace(outcomes=SimpleNamespace(attrs={"unit": "conversation"} | attrs)))
 
 
 def test_what_the_command_line_cannot_repeat_is_said_where_a_command_stands(tmp_path):

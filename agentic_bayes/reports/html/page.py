@@ -305,7 +305,6 @@ def write_page(
             judges=sections.judge_tables(est, evidence, store, facts),
             diagnostics=sections.diagnostics_table(est, listed),
             checked=sections.checked_words(est, listed),
-            unit=est.outcomes.attrs["unit"],
             reading=reading_lines(est, asked),
             rate_name=rate_words(asked.metric),
             sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),

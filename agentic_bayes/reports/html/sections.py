@@ -47,9 +47,7 @@ from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.opening import Rows, baseline_words, short_name, success_words
 from agentic_bayes.reports.html.question import ReportQuestion, counting_options, model_options, written
 from agentic_bayes.reports.html.tasks import sure_words
-from agentic_bayes.reports.html.verdict import (
-    worst_tasks,
-)
+from agentic_bayes.reports.html.verdict import is_table, worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 from agentic_bayes.result_table import Table
 
@@ -293,11 +291,15 @@ def evidence_tables(evidence: Evidence) -> list[Table]:
 def tools_words(est: Estimate) -> str:
     """Whether the use of tools decides if a trial passes."""
     attrs = est.outcomes.attrs
+    if is_table(attrs):
+        return "The data say which trials passed; these scores do not decide it."
     match attrs["indicator"]:
         case "answer":
             return "A trial passes or fails by its answers alone: wrong tool calls do not fail it."
         case "joint":
             return "A trial passes only if its tool calls are right, too."
+        case "tools":
+            return "A trial passes or fails by its tool calls alone, whatever the answers were."
     return f"A trial passes or fails by one thing alone: {indicator_words(attrs)}."
 
 

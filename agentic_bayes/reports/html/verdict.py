@@ -53,7 +53,7 @@ MOST_SAID = 2  # comparisons that an answer goes through
 TWICE, ROOT = "What would twice the tasks change?", math.sqrt(0.5)
 FEWEST_DOUBLED = 5  # tasks from which widths of intervals fall with the root of their number, within a tenth
 MOST_REFITTED = 20_000  # cells of agents × tasks up to which the model is fitted again to see what could be missing
-MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
+MANY_UNSCORED = 0.05  # share of unscored trials above which they matter, where nobody knows what they could change
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def answers(
     answered += [_what_is_missing(est, asked, changed)]
     if asked.lead is None:
         answered += [
-            _what_next(est, asked, rows, source, could_change=bool(changed)),
+            _what_next(est, asked, rows, source, changed),
             *_twice_the_tasks(est, asked, rows, source),
         ]
     answered += [_what_was_tested(est, asked, weighted), *_the_judge(est)]
@@ -197,10 +197,10 @@ def _changed_if_missing(est: Estimate, asked: ReportQuestion) -> list[str] | Non
     is_slow |= est.settings.engine == "auto" and isinstance(est.diagnostics, Diagnostics)  # NUTS had to take over
     if elsewhere or one is None or is_slow or "not_converged" in one.flags:
         return None
-    own, others = [one.agent], list[str]()
-    if isinstance(one, Comparison) and isinstance(one.baseline, str):
-        others = [one.baseline]
-    if not any(est.counts.unscored[est.agent_index(name)].any() for name in (*own, *others)):
+    sides = [one.agent], [one.baseline] if isinstance(one, Comparison) and isinstance(one.baseline, str) else []
+    lacking = {name for name, unscored in zip(est.agents, est.counts.unscored, strict=True) if unscored.any()}
+    own, others = ([name for name in names if name in lacking] for names in sides)
+    if not (own or others):
         return None
     cases = [(own, others)] * (one.verdict not in ("worse", "fail"))
     cases += [(others, own)] * (one.verdict not in ("better", "pass"))
@@ -283,18 +283,25 @@ def _what_was_tested(est: Estimate, asked: ReportQuestion, weighted: Rows) -> An
         *chosen,
     ]
     if weighted and est.posterior.grouping is not None:
-        found = [(one, weighted[one, asked.estimand, asked.metric, "posterior"]) for one in _about(est, asked)]
-        rates = [
-            f"{format_percent(row['mean'])} ({format_percent_range(row['lower'], row['upper'])}) for "
-            f"{short_name(agent, *est.agents)}"
-            for agent, row in found
-        ]
-        shares = est.posterior.grouping.words.removeprefix("weights ")
-        lines.append(
-            f"Rates and verdict count every task alike. With your weights ({shares}), {rate_words(asked.metric)} is "
-            f"{', '.join(rates)}."
-        )
+        lines.append(_weighted_words(est, asked, weighted, est.posterior.grouping.words.removeprefix("weights ")))
     return Answer("What was tested?", tuple(lines))
+
+
+def _weighted_words(est: Estimate, asked: ReportQuestion, weighted: Rows, shares: str) -> str:
+    """The rates with the weights that were given, where the method has any of the kind that the verdict is about."""
+    rates = []
+    for agent in _about(est, asked):
+        row = weighted.get((agent, asked.estimand, asked.metric, main_estimator(est)))
+        if row is None:
+            continue
+        who, rate = short_name(agent, *est.agents), format_percent(row["mean"])
+        undefined = f"not defined for {who} ({row['note']})"
+        interval = format_percent_range(row["lower"], row["upper"])
+        rates.append(undefined if math.isnan(row["mean"]) else f"{rate} ({interval}) for {who}")
+    alike = "Rates and verdict count every task alike."
+    if not rates:
+        return f"{alike} The table of estimates has the rates on these tasks with your weights ({shares})."
+    return f"{alike} With your weights ({shares}), {rate_words(asked.metric)} is {', '.join(rates)}."
 
 
 def _the_judge(est: Estimate) -> list[Answer]:
@@ -426,7 +433,9 @@ def _twice_the_tasks(est: Estimate, asked: ReportQuestion, rows: Rows, source: S
     if tasks < FEWEST_DOUBLED or (doubtful and not changes):
         return []
     if changes:
-        changed = f"If the differences stayed as they are, their intervals would be: {'; '.join(changes)}."
+        alike = "difference stayed as it is, its interval"
+        alike = alike if len(changes) == 1 else "differences stayed as they are, their intervals"
+        changed = f"If the {alike} would be: {'; '.join(changes)}."
     else:
         lower, upper = _narrower(row["mean"], row["lower"], row["upper"])
         agent = short_name(asked.agent, *est.agents)
@@ -452,20 +461,21 @@ def _narrower(mean: float, lower: float, upper: float) -> tuple[float, float]:
 
 
 def _what_next(
-    est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str], *, could_change: bool
+    est: Estimate, asked: ReportQuestion, rows: Rows, source: Sequence[str], changed: Sequence[str] | None
 ) -> Answer:
     if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
         return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
     lines = []
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
-    if could_change or unscored > MANY_UNSCORED * (unscored + trials):
-        count = plural(unscored, "trial")
-        lines.append(f"First run or judge the {count} again that could not be scored: they could change the verdict.")
+    if changed or (changed is None and unscored > MANY_UNSCORED * (unscored + trials)):
+        those, they = ("the trial", "it") if unscored == 1 else (f"the {unscored:,} trials", "they")
+        what = "verdict" if asked.gate or asked.comparisons else "rates" if len(est.agents) > 1 else "rate"
+        lines.append(f"First run or judge {those} again that could not be scored: {they} could change the {what}.")
     line, command, options = _advice(est, asked, rows)
     if command == "gate" and (lacking := without_option(est)):
         line += f" The command has no option for {' and '.join(lacking)}: for these numbers, call gate() in Python."
     if command == "plan" and est.settings.corrects_judge:
-        line += " It takes verdicts as they are, so it takes more tasks than it says."
+        line += " It takes the judge's verdicts as right, so you will need more tasks than it says."
     if command == "plan":
         command = _plan_command(est, asked, asked.metric, options, source)
     elif command:
@@ -507,7 +517,7 @@ def _advice(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str,
     more = "Add new tasks rather than more trials of the same ones; this command says how many"
     if asked.estimand == "tasks" and _is_open(asked):
         return (
-            "Run more trials of each task: the numbers are about these tasks, so new ones would not settle it.",
+            "Run more trials of each task: the numbers are about these tasks, so new tasks would not help.",
             "",
             "",
         )

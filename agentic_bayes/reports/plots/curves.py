@@ -165,10 +165,9 @@ def _name_ends(ax: Axes, last: int, ends: Sequence[tuple[float, str, str]]) -> N
     known = sorted((end for end in ends if not np.isnan(end[0])), reverse=True)
     inches = 0.6 * ax.figure.bbox.height / ax.figure.dpi  # what heading and axis leave to the picture, at least
     gap = 1.3 * style.TEXT / 72 / inches
-    lowest = [0.0 + gap * (len(known) - 1 - i) for i in range(len(known))]
     place = np.inf
-    for (end, name, colour), low in zip(known, lowest, strict=True):
-        place = max(min(end, place - gap), low)
+    for below, (end, name, colour) in zip(reversed(range(len(known))), known, strict=True):
+        place = max(min(end, place - gap), gap * below)
         tie = {"arrowstyle": "-", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 5}
         right = ax.get_yaxis_transform()
         ax.annotate("", (last, end), (1.03, place), textcoords=right, arrowprops=tie, annotation_clip=False)
