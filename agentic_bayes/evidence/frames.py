@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from agentic_bayes.errors import AgenticBayesError, MissingPackage, described
 from agentic_bayes.formatting import plural
+from agentic_bayes.redaction import Secrets, keys_in, secrets_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,7 +193,10 @@ def _engine(source: str, error: type[AgenticBayesError]) -> Iterator[None]:
     except (AgenticBayesError, MemoryError):
         raise
     except Exception as cause:
-        raise error(f"{source}: its engine could not read it ({described(cause).strip().splitlines()[0]})") from cause
+        text = described(cause).strip().splitlines()[0]
+        addresses = [word.strip("'\"(),;") for word in text.split()]  # which may hold a password
+        text = Secrets(keys_in(os.environ) | secrets_in(addresses)).in_text(text)
+        raise error(f"{source}: its engine could not read it ({text})") from cause
 
 
 SORTED = 100_000  # rows, so that sorting costs nothing

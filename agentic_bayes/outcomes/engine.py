@@ -125,7 +125,7 @@ def _label(table: EngineTable, name: str, values: Sequence[Any]) -> Any:
     if not spelled:
         return cells
     # one of these holds text, the others nothing: conditions within each other would soon be too deep for an engine
-    ways = [nw.when(cells == bare).then(nw.lit(label)) for bare, label in spelled.items()]
+    ways: list[Any] = [nw.when(cells == bare).then(nw.lit(label)) for bare, label in spelled.items()]
     ways.append(nw.when(~cells.is_in([*spelled])).then(cells))
     while len(ways) > 1:
         ways = [nw.concat_str(*ways[i : i + TOGETHER], ignore_nulls=True) for i in range(0, len(ways), TOGETHER)]

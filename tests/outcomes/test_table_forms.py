@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from strategies import reduced
 
 from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError
-from agentic_bayes.evidence import table_files
+from agentic_bayes.evidence import frames, table_files
 from agentic_bayes.outcomes.dataset import check_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
 
@@ -345,8 +345,8 @@ def test_every_library_says_the_same_of_odd_cells(name):
         assert expected or not said, library
 
 
-def test_what_an_engine_raises_is_an_error_of_the_table():
-    """A connection that is closed, a file that is gone or a cast that fails: an error that names the cause."""
+def test_what_an_engine_raises_is_an_error_of_the_table(monkeypatch):
+    """A connection that is closed, a file that is gone or a cast that fails: it names the cause, but no password."""
     connection = duckdb.connect()
     closed = connection.from_arrow(pa.Table.from_pylist(ROWS))
     connection.close()
@@ -355,6 +355,11 @@ def test_what_an_engine_raises_is_an_error_of_the_table():
     for table, cause in ((closed, "already been closed"), (casts, "conversion from `str`"), (gone, "no/such")):
         with pytest.raises(OutcomesError, match=rf"its engine could not read it .*{cause}"):
             outcomes_from_table(table)
+    connect = "Cannot connect to 'postgresql://me:hunter2hunter2@db/x' with key-1234567"
+    monkeypatch.setenv("WAREHOUSE_API_KEY", "key-1234567")
+    with pytest.raises(OutcomesError, match="Cannot connect to") as refused, frames._engine("T", OutcomesError):
+        raise OSError(connect)
+    assert not any(secret in str(refused.value) for secret in ("hunter2", "key-1"))
     for table, way in ((pa.dataset.dataset(pa.table({"task": ["a"]})), "scan_pyarrow_dataset"), (duckdb, "table.sql")):
         with pytest.raises(OutcomesError, match=way):
             outcomes_from_table(table.connect() if table is duckdb else table)
