@@ -349,8 +349,7 @@ def _pass_rule(attrs: Mapping[Any, Any]) -> str:
 
 def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
     """What makes the numbers of the verdict doubtful, and whose they are."""
-    names = [asked.agent]
-    flags: dict[str, list[str]] = {}
+    names, flags = [asked.agent], dict[str, list[str]]()
     for one in asked.comparisons[:1]:
         told = {DIFFERENT_TASKS} if one.n_left_out else set()  # by what was tested
         flags |= {flag: [] for flag in one.flags if flag not in told}
@@ -361,7 +360,8 @@ def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
         for flag in est.flags(name, estimand=asked.estimand, metric=asked.metric):
             flags.setdefault(flag, []).append(short_name(name, *est.agents))
     whose = {flag: f" ({' and '.join(own)})" if own and len(est.agents) > 1 else "" for flag, own in flags.items()}
-    return [f"{FLAGS[flag][0].upper()}{FLAGS[flag][1:]}{whose[flag]}." for flag in FLAGS if flag in flags]
+    said = {flag: text if text.startswith("k ") else f"{text[0].upper()}{text[1:]}" for flag, text in FLAGS.items()}
+    return [f"{text}{whose[flag]}." for flag, text in said.items() if flag in flags]
 
 
 def _got_worse(one: Comparison) -> Answer:
