@@ -36,6 +36,7 @@ def report(
     metric: opt.MetricName = "pass^1",
     at_least: float | None = Option(None, help="Also gate the metric at this bar; the verdict comes first."),
     confidence: opt.VerdictConfidence = 0.95,
+    tiers: Literal["paper", "gaussia"] | None = Option(None, help="Also say how likely each deployment tier is."),
     k: str | None = Option(None, "--k", help="Values of k, comma-separated (default: 1,3,5)."),
     estimand: str | None = Option(None, help=f"{opt.ESTIMANDS[:-1]}; default: population."),
     fit: opt.FitOptions,
@@ -66,7 +67,8 @@ def report(
     est = read_estimate(file, settings=settings, agents=agents, **reading)
     other = baseline if number is None or baseline in est.agents else number
     asked: dict[str, Any] = {"metric": question["metric"], "estimand": estimand, "baseline": other}
-    asked |= {"at_least": at_least, "confidence": confidence, "title": title, "note": note, "date": date, "to": to}
+    asked |= {"at_least": at_least, "confidence": confidence, "tiers": tiers}
+    asked |= {"title": title, "note": note, "date": date, "to": to}
     opened = opened.evidence if isinstance(opened, ToolResults) else opened
     if isinstance(opened, RunResults):
         if evidence or conversations or store:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.decisions.tiers import TierTable
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
@@ -29,6 +30,7 @@ def write_run_report(
     estimand: Estimand | None = None,
     at_least: float | None = None,
     confidence: float = 0.95,
+    tiers: TierTable | None = None,
     title: str | None = None,
     note: str | None = None,
     date: str | None = None,
@@ -42,7 +44,7 @@ def write_run_report(
         fitted,
         path,
         heading=PageHeading.of(title, note, date),
-        asked=ask(fitted, None, baseline, metric, estimand, at_least, confidence),
+        asked=ask(fitted, None, baseline, metric, estimand, at_least, confidence, tiers),
         trials=[_trial(results.facts, trial) for trial in results.trials],
         facts=dict(_facts(results)),
         source=[str(results.folder)],

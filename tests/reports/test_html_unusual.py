@@ -13,14 +13,16 @@ from scipy.stats import halfnorm
 from test_html import Page
 
 from agentic_bayes.cli import app as cli
+from agentic_bayes.decisions.tiers import classify
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 from agentic_bayes.formatting import format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.opening import _no_leader
 from agentic_bayes.reports.html.page import write_report
+from agentic_bayes.reports.html.question import without_option
 from agentic_bayes.reports.html.sections import tools_words
-from agentic_bayes.reports.html.verdict import without_option
 
 CELLS = {"v1": [(1, 4, 1), (3, 4), (2, 4), (0, 4)] * 3, "v2": [(4, 4), (3, 4), (3, 4), (1, 4)] * 3}
 
@@ -189,3 +191,20 @@ def test_the_commands_of_a_report_read_the_file_as_it_was_read(tmp_path, monkeyp
     (command,) = [line for line in (tmp_path / "r.md").read_text("utf-8").split("\n") if line.startswith("    agentic")]
     assert shlex.split(command)[2:7] == ["my runs.csv", *reading]
     run(*shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("table", ["paper", "gaussia"])
+def test_tiers_that_were_asked_for_stand_on_the_first_screen(table, tmp_path):
+    """The probabilities are those of `classify`, for the agent of the verdict and the one it is compared with."""
+    est = estimate(counts(CELLS), "hierarchical", k=(1, 3))
+    page, markdown = both(est, tmp_path, tiers=table)
+    for agent in ("v1", "v2"):
+        found = classify(est, agent, table=table)
+        first = found.most_probable
+        said = f"{agent} is “{first}” with a probability of {format_percent(found[first])}"
+        assert said in page.words
+        assert said in markdown
+    plain, _ = both(est, tmp_path)
+    assert "Which deployment tier?" not in plain.words
+    with pytest.raises(InvalidArgument, match="unknown tiers 'own': valid: 'paper', 'gaussia'"):
+        write_report(est, tmp_path / "page.html", tiers="own")

@@ -11,6 +11,7 @@ from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.decisions.gate import Gate, shown_beside, unsettled_words
 from agentic_bayes.decisions.rank import Ranking
+from agentic_bayes.decisions.tiers import TierProbabilities
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
@@ -30,6 +31,14 @@ from agentic_bayes.reports.html.text import LONGEST_SHOWN
 from agentic_bayes.reports.tables import ESTIMANDS, RowKey
 
 TOSS_UP = 0.4  # chance of being better from which another agent is as good as tied
+LEAST_TIER = 0.005  # probability from which a tier is named
+TIERS_OF = {
+    "paper": "Production-ready: success per attempt above 90 % and three times in a row above 70 %. Not ready: success "
+    "per attempt below 70 %. Needs improvement: in between.",
+    "gaussia": "Reliable: at least one of three attempts succeeds in more than 95 %, all three in more than 70 %. "
+    "Inconsistent: the same 95 %, but all three in less than 50 %. Needs improvement: at least one of three in less "
+    "than 70 %.",
+}
 MOST_NAMED = 2  # agents that a headline names as possibly better
 MOST_RIVALS = 5  # that the line below it names
 MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
@@ -128,6 +137,19 @@ def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str
     if asked.comparisons:
         return _with_scope(asked), KINDS[asked.comparisons[0].verdict]
     return f"{short_name(asked.agent, *est.agents)}: {agent_words(est, asked, asked.agent, rows)}", "open"
+
+
+def tier_lines(tiers: Mapping[str, TierProbabilities]) -> tuple[str, ...]:
+    """The most probable tier of each agent and the others that it may be in, a sentence each; and whose tiers."""
+    lines = []
+    for agent, chances in tiers.items():
+        first = chances.most_probable
+        others = [f"“{tier}” {format_percent(p)}" for tier, p in chances.items() if tier != first and p >= LEAST_TIER]
+        rest = f"; {', '.join(others)}" if others else ""
+        whose = short_name(agent, *tiers)
+        lines.append(f"{whose} is “{first}” with a probability of {format_percent(chances[first])}{rest}.")
+    (table,) = {chances.name for chances in tiers.values()}
+    return (*lines, TIERS_OF[table])
 
 
 def default_title(est: Estimate, asked: ReportQuestion) -> str:

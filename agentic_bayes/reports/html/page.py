@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
+from agentic_bayes.decisions.tiers import TierTable
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.groups import WEIGHTED
@@ -91,6 +92,7 @@ def write_report(
     estimand: Estimand | None = None,
     at_least: float | None = None,
     confidence: float = 0.95,
+    tiers: TierTable | None = None,
     store: Store | None = None,
     source: str | Sequence[str] = "FILE",
     to: ReportFormat | None = None,
@@ -125,6 +127,8 @@ def write_report(
         The bar of a gate on the verdict's agent, metric and estimand: its verdict then comes first.
     confidence : float
         Probability that the gate requires, in (0.5, 1).
+    tiers : {"paper", "gaussia"}, optional
+        Also say how probable each deployment tier of this table is, as `classify` does.
     store : Store, optional
         The judge's store: adds tokens and cost.
     source : str or sequence of str
@@ -168,7 +172,7 @@ def write_report(
         est,
         target,
         heading=heading,
-        asked=ask(est, agent, baseline, metric, estimand, at_least, confidence),
+        asked=ask(est, agent, baseline, metric, estimand, at_least, confidence, tiers),
         trials=find_trials(est, evidence, conversations),
         evidence=evidence,
         store=store,

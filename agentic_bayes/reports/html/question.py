@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.decisions.compare import Comparison, comparison
 from agentic_bayes.decisions.gate import Gate, gate
 from agentic_bayes.decisions.rank import Ranking, rank
+from agentic_bayes.decisions.tiers import TierProbabilities, TierTable, classify
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.fitting import choose_method
@@ -54,6 +55,7 @@ class ReportQuestion:
     verdict_ranking: Ranking | None = None  # the same where it is the verdict, since nobody said whom to compare
     further_ranking: Ranking | None = None  # by the second metric of the page
     gate: Gate | None = None  # where a bar was given
+    tiers: Mapping[str, TierProbabilities] = field(default_factory=dict)  # by agent, where a table of tiers was named
     lead: Lead | None = None  # verdicts that come first
     note: str = ""  # why nothing is compared, although there are several agents; or empty
 
@@ -78,12 +80,15 @@ def ask(
     estimand: Estimand | None,
     at_least: float | None = None,
     confidence: float = 0.95,
+    tiers: TierTable | None = None,
 ) -> ReportQuestion:
     """Choose the agent and what to compare it with; compare them, and gate the agent if there is a bar."""
     wanted = Metric(metric)
     if estimand is None:
         estimand = "population" if "population" in est.posterior.estimands else "tasks"
     check_choice("estimand", estimand, get_args(Estimand)[:2])
+    if tiers is not None:
+        check_choice("tiers", tiers, get_args(TierTable))
     asked: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     for name in (agent, baseline):
         if name is not None and (name is agent or isinstance(name, str)):
@@ -105,6 +110,7 @@ def ask(
     if other is None and len(order) > 1:
         other = next(name for name in order if name != agent)
     gated = None if at_least is None else gate(est, agent, at_least=at_least, confidence=confidence, **asked)
+    sides = () if tiers is None else [agent, *([other] if isinstance(other, str) else [])]
     question = ReportQuestion(
         wanted,
         estimand,
@@ -113,6 +119,7 @@ def ask(
         verdict_ranking=verdict_ranking,
         further_ranking=further,
         gate=gated,
+        tiers={name: classify(est, name, table=tiers or "paper", estimand=estimand) for name in sides},
         note=note,
     )
     if other is None:

@@ -40,6 +40,7 @@ from agentic_bayes.reports.html.opening import (
     main_estimator,
     rate_words,
     short_name,
+    tier_lines,
 )
 from agentic_bayes.reports.html.question import USUAL, ReportQuestion, same_model, same_numbers, without_option, written
 from agentic_bayes.reports.html.tasks import sure_words
@@ -83,15 +84,14 @@ def answers(
             lines.append(f"The table of estimates has all {len(est.agents):,} agents.")
         lines.append(f"The agents are not compared: {asked.note}.")
         answered.append(Answer("How reliable are they?", tuple(lines)))
+    if asked.tiers:
+        answered.append(Answer("Which deployment tier?", tier_lines(asked.tiers)))
     if est.settings.corrects_judge:
         answered.append(_how_good_is_the_judge(est, asked))
     changed = _changed_if_missing(est, asked)
     answered += [_what_is_missing(est, asked, changed)]
     if asked.lead is None:
-        answered += [
-            _what_next(est, asked, rows, source, changed),
-            *_twice_the_tasks(est, asked, rows, source),
-        ]
+        answered += [_what_next(est, asked, rows, source, changed), *_twice_the_tasks(est, asked, rows, source)]
     answered += [_what_was_tested(est, asked, weighted), *_the_judge(est)]
     doubts = _doubts(est, asked)
     if doubts:
