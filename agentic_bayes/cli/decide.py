@@ -11,10 +11,12 @@ from agentic_bayes.cli import options as opt
 from agentic_bayes.cli.exits import EXIT_CODES, exit_code
 from agentic_bayes.cli.output import answer, say_json, show
 from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.formatting import first_few, one_line
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
 
+MOST_NAMED = 20  # agents of a file that an error lists
 MOST_PAIRED = 8  # agents whose pairs fit on a terminal of 80 columns
 commands = Typer()
 
@@ -58,13 +60,15 @@ def _two_agents(
 ) -> tuple[Estimate, str, str | float]:
     """An estimate that holds both agents, and their names in it; the baseline may be a number."""
     from agentic_bayes.estimation.estimate import estimate
-    from agentic_bayes.suites.inputs import combine_two, read_estimate
+    from agentic_bayes.suites.inputs import combine_two, read_estimate, read_outcomes
 
     match files:
         case [file]:
             number = opt.parse_number(baseline)
             if baseline is None or (agent is None and number is None):
-                raise InvalidArgument("with one file, choose the agents with --agent NEW and --baseline OLD")
+                names = list(map(one_line, read_outcomes(file, **read.reading(fit))["agent"].values.tolist()))
+                choose = "with one file, choose the agents with --agent NEW and --baseline OLD"
+                raise InvalidArgument(f"{choose}: {file} has {first_few(names, MOST_NAMED)}")
             asked = [agent, baseline if number is None else None]
             est = read_estimate(file, settings=fit.settings(), agents=asked, choose="--agent", **read.reading(fit))
             # an agent may be called 0.7

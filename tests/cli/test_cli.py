@@ -683,7 +683,7 @@ def test_another_seed_samples_a_saved_crossed_estimate_again(run, table):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("table.csv",), "with one file, choose the agents with --agent NEW and --baseline OLD"),
+        (("table.csv",), "with one file, choose the agents with --agent NEW and --baseline OLD: table.csv has v1, v2"),
         (("table.csv", "--agent", "v2"), "with one file, choose the agents with --agent NEW and --baseline OLD"),
         (("table.csv",) * 3, "compare takes one or two files, got 3"),
         (("table.csv", "--agent", "v3", "--baseline", "v1"), "unknown agent 'v3': valid: 'v1', 'v2'"),
