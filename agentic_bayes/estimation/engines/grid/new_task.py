@@ -188,13 +188,13 @@ class NewTasks:
 
         From the metric's whole table where they are many, or where that part has gaps.
         """
-        key = wanted.tobytes()
-        if self._asked[0] != key:
-            is_first = not self._asked[0]
-            self._asked = key, self._near(wanted)
-            if is_first and not np.isnan(self._asked[1]).any():
-                del self._continued  # most are asked once; with many agents their tables are large
-        values: Array = self._asked[1][metric]
+        key, asked = wanted.tobytes(), self._asked
+        if asked[0] != key:
+            is_first, asked = not asked[0], (key, self._near(wanted))
+            self._asked = asked
+            if is_first and not np.isnan(asked[1]).any():
+                self.__dict__.pop("_continued", None)  # most are asked once; with many agents the tables are large
+        values: Array = asked[1][metric]
         if not np.isnan(values).any():
             return values
         if metric not in self._whole:
