@@ -22,7 +22,7 @@ from agentic_bayes.estimation.distribution import Distribution, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta
-from agentic_bayes.estimation.engines.grid.new_task import by_family
+from agentic_bayes.estimation.engines.grid.new_task import by_family, two_moments
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
@@ -81,8 +81,6 @@ class InflatedPosterior(GridPosterior):
         mass = grid.weights[held]
         for power, own in by_family(metrics):
             for k, table in self._powers(grid, power, 0, 0, own):
-                weighed = grid.weights * table
-                moments = float(weighed.sum()), float(np.vdot(weighed, table))
                 values = table[held] if power else 1 - table[held]
                 order = np.argsort(values)
                 values, own_mass = values[order], mass[order]
@@ -92,7 +90,7 @@ class InflatedPosterior(GridPosterior):
                     inverse=partial(_interpolated, middle, values, None, None),
                     draw=partial(self._population_draws, agent, own[k]),
                     smooth=False,
-                    **self._known(agent, own[k], *moments),
+                    **self._known(agent, own[k], *two_moments(grid.weights, table)),
                 )
         return found
 

@@ -98,18 +98,21 @@ def rate_words(metric: Metric) -> str:
     return f"at least one success in {_count(metric.k)} attempts"
 
 
+def sides(one: Comparison) -> tuple[str, str]:
+    """The short names of both sides of a comparison; a value is a number."""
+    baseline = short_name(one.baseline, one.agent) if isinstance(one.baseline, str) else format_number(one.baseline)
+    return short_name(one.agent, one.baseline), baseline
+
+
 def baseline_words(one: Comparison) -> str:
     """With whom or what is compared."""
-    return (
-        short_name(one.baseline, one.agent)
-        if isinstance(one.baseline, str)
-        else f"the value {format_number(one.baseline)}"
-    )
+    baseline = sides(one)[1]
+    return baseline if isinstance(one.baseline, str) else f"the value {baseline}"
 
 
 def compared_words(one: Comparison) -> str:
     """The verdict of a comparison in a few words."""
-    agent, baseline = short_name(one.agent, one.baseline), baseline_words(one).removeprefix("the value ")
+    agent, baseline = sides(one)
     match one.verdict:
         case "undecided":
             return f"Undecided between {agent} and {baseline_words(one)}"
@@ -160,7 +163,7 @@ def default_title(est: Estimate, asked: ReportQuestion) -> str:
     if asked.gate is None and asked.verdict_ranking is not None:
         return f"{len(est.agents):,} agents compared"
     if asked.gate is None and asked.comparisons:
-        return f"{agent} compared with {baseline_words(asked.comparisons[0]).removeprefix('the value ')}"
+        return f"{agent} compared with {sides(asked.comparisons[0])[1]}"
     return f"Reliability of {agent}"
 
 

@@ -255,6 +255,7 @@ def write_page(
     own, plain = map(overall_rows, (summary, _without_model(wide, listed)))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
+    about = heading.title or default_title(est, asked)
     weighted = summary[summary["group"] == WEIGHTED].assign(group="") if "group" in summary else summary[:0]
     rates = rate_groups(est, asked, rows)
     answered = answers(est, asked, rows, _failed_most(failed, evidence), source, rows_by_key(weighted))
@@ -266,7 +267,7 @@ def write_page(
         few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
         tables += [worst, *(table for one in failures for table in one.tables())]
         tables += [sections.data_table(est, evidence, agent_order(est, asked)), *few, *groups, settings_table(est)]
-        lines = (heading.title or default_title(est, asked), heading.note, heading.date)
+        lines = (about, heading.note, heading.date)
         text = markdown_page(est, asked, lines, verdict, rates, answered, tables) + "\n"
         with replacing(str(path)) as file:
             file.write(text.encode())
@@ -280,7 +281,7 @@ def write_page(
             script=script,
             title=plain_text(f"{heading.title}: {verdict}" if heading.title else verdict),
             heading=heading,
-            about=heading.title or default_title(est, asked),
+            about=about,
             verdict=verdict,
             kind=kind,
             lede=lede(est, asked),

@@ -110,7 +110,10 @@ def ask(
     if other is None and len(order) > 1:
         other = next(name for name in order if name != agent)
     gated = None if at_least is None else gate(est, agent, at_least=at_least, confidence=confidence, **asked)
-    sides = () if tiers is None else [agent, *([other] if isinstance(other, str) else [])]
+    found = {}
+    if tiers is not None:
+        sides = [agent, *([other] if isinstance(other, str) else [])]
+        found = {name: classify(est, name, table=tiers, estimand=estimand) for name in sides}
     question = ReportQuestion(
         wanted,
         estimand,
@@ -119,7 +122,7 @@ def ask(
         verdict_ranking=verdict_ranking,
         further_ranking=further,
         gate=gated,
-        tiers={name: classify(est, name, table=tiers or "paper", estimand=estimand) for name in sides},
+        tiers=found,
         note=note,
     )
     if other is None:

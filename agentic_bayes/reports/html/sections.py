@@ -44,7 +44,7 @@ from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.evidence_tables import metrics_tables, tool_problems
 from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
-from agentic_bayes.reports.html.opening import Rows, baseline_words, short_name, success_words
+from agentic_bayes.reports.html.opening import Rows, short_name, sides, success_words
 from agentic_bayes.reports.html.question import ReportQuestion, counting_options, model_options, written
 from agentic_bayes.reports.html.tasks import sure_words
 from agentic_bayes.reports.html.verdict import is_table, worst_tasks
@@ -172,8 +172,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     pair = "" if first.pairing == "tasks" else "; tasks are not paired"
     shared = f", on the {plural(first.n_shared_tasks, 'task')} that both tried{pair}" if first.n_shared_tasks else ""
     about = f" ({'new' if first.estimand == 'population' else 'these'} tasks)"
-    sides = f"{short_name(first.agent, first.baseline)} minus {baseline_words(first).removeprefix('the value ')}"
-    notes = [f"Difference{about}: {sides}{shared}.", first.note, *first.if_errored_words]
+    notes = [f"Difference{about}: {' minus '.join(sides(first))}{shared}.", first.note, *first.if_errored_words]
     # of the verdict's own the first screen says it
     apart = [one for one in comparisons if one.disagreement and (one is not first or one.estimand == "tasks")]
     if apart:

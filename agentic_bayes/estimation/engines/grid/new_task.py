@@ -92,11 +92,7 @@ class NewTasks:
 
     def __init__(self, fine: FineGrid, tails: Mapping[Metric, Array]) -> None:
         self.fine, self.metrics = fine, tuple(tails)
-        self.moments = []  # of each metric E t and E t²
-        for tail in tails.values():
-            known = tail[:, ::SPACED]
-            weighed = fine.weights * known
-            self.moments.append((float(weighed.sum()), float(np.vdot(weighed, known))))
+        self.moments = [two_moments(fine.weights, tail[:, ::SPACED]) for tail in tails.values()]  # of each metric
         self._continued = self._table_of(tails)
         self._whole = dict[int, QuantileTable]()
         self._asked: tuple[bytes, Array] = b"", np.empty((0, 0))
@@ -279,6 +275,12 @@ def by_family(metrics: Iterable[Metric]) -> Iterator[tuple[bool, dict[int, Metri
     wanted = tuple(metrics)
     for power in (False, True):
         yield power, {metric.k: metric for metric in wanted if metric.power == power}
+
+
+def two_moments(weights: Array, values: Array) -> tuple[float, float]:
+    """Mean and mean square of values under weights that sum to 1."""
+    weighed = weights * values
+    return float(weighed.sum()), float(np.vdot(weighed, values))
 
 
 def logit(p: Array, out: Array | None = None) -> Array:
